@@ -5,7 +5,7 @@ from since_classes import Plain, of_style, with_slip
 from test_grade_parts import Elsewhere
 
 from eleven_steps.checks import check_attention, wrong_class
-from eleven_steps.checks.run.contract import VARIANTS
+from eleven_steps.checks.run.variant import VARIANTS
 
 
 @sampled(("style", "variant"), [(style, each) for each in VARIANTS for style in ("Plain", "Fused")])

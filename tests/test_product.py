@@ -14,9 +14,10 @@ from eleven_steps.checks.know.catalogue import *
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.run.ask import Pass, run
 from eleven_steps.checks.run.cases import cases_of, close
-from eleven_steps.checks.run.contract import VARIANTS, combined, signature
+from eleven_steps.checks.run.contract import signature
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import facts
+from eleven_steps.checks.run.variant import LECTURE, VARIANTS, Variant
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS
 
@@ -26,7 +27,7 @@ every = pytest.mark.parametrize
 def together(*changes):
     """The name of a variant, or nothing where its changes do not go together."""
     try:
-        return combined(",".join(changes))
+        return str(Variant.of(",".join(changes)))
     except ValueError:
         return ""
 
@@ -68,6 +69,7 @@ NIGHT = [each for each in (*VARIANTS, *PAIRS) if each not in PUSH]
 
 @every("variant", [*PUSH, *(pytest.param(each, marks=pytest.mark.nightly) for each in NIGHT)])
 def test_each_mistake_is_another_class_in_a_variant_or_says_why_it_is_none(variant):
+    variant = Variant.of(variant)
     right = [attempt(look) for look in looks(planted(variant=variant), variant)]
     scene = play(cases_of(variant).main)
     assert not scene.failure and list(scene.steps) == list(STEPS)
@@ -75,10 +77,10 @@ def test_each_mistake_is_another_class_in_a_variant_or_says_why_it_is_none(varia
         reason = cannot(name, variant)
         assert (name in mistakes_of(variant)) is not bool(reason)
         if reason:
-            with pytest.raises(ValueError, match=re.escape(f"{variant!r}: {reason}")):
-                wrong_class(name, variant=variant)
+            with pytest.raises(ValueError, match=re.escape(f"{str(variant)!r}: {reason}")):
+                wrong_class(name, variant=str(variant))
             continue
-        cls = wrong_class(name, variant=variant)
+        cls = wrong_class(name, variant=str(variant))
         seen = (attempt(look) for look in looks(cls, variant))
         assert not all(map(alike, seen, right)), f"{name} changes nothing in {variant}"
         wrong = play(cases_of(variant).main, name)
@@ -88,8 +90,8 @@ def test_each_mistake_is_another_class_in_a_variant_or_says_why_it_is_none(varia
 
 def test_no_two_mistakes_are_the_same_class():
     made = {"right": wrong_class()} | {name: wrong_class(name) for name in MISTAKES}
-    seen = {name: [*map(attempt, looks(cls, ""))] for name, cls in made.items()}
-    assert all(map(alike, map(attempt, looks(MultiHeadAttention, "")), seen["right"]))
+    seen = {name: [*map(attempt, looks(cls, LECTURE))] for name, cls in made.items()}
+    assert all(map(alike, map(attempt, looks(MultiHeadAttention, LECTURE)), seen["right"]))
     for one, other in itertools.combinations(seen, 2):
         assert not all(map(alike, seen[one], seen[other])), f"{one} and {other} come to the same"
 
@@ -127,7 +129,7 @@ def written(changes, mistake=""):
 @every("name", WRITTEN)
 def test_what_is_planted_is_what_a_learner_would_write(name):
     changes = re.findall("[A-Z][a-z]+", name)
-    variant = combined(",".join(changes).lower())
+    variant = Variant.of(",".join(changes).lower())
     for case in (cases_of(variant).main, cases_of(variant).every[3]):
         assert close(run(written(changes), case, 0.0, [Pass()])[0].out, play(case).out)
         for mistake in (*OUTSIDE, *INSIDE):
@@ -138,14 +140,16 @@ def test_what_is_planted_is_what_a_learner_would_write(name):
 
 @every("name", [name for name in VARIANTS if "," in together(name, "cache")])
 def test_pieces_through_a_cache_are_the_whole(name):
-    whole, pieces = (cases_of(combined(f"{name},{more}")).main for more in ("rope", "cache"))
+    whole, pieces = (cases_of(Variant.of(f"{name},{more}")).main for more in ("rope", "cache"))
     assert close(play(whole).out, play(pieces).out)
 
 
 def test_changes_are_combined_in_any_order():
-    assert combined("rope, gqa") == combined("gqa,rope") == "gqa,rope"
-    assert combined("window,cache,rope") == "window,cache"  # a cache keeps what was turned
-    assert signature("topk,gqa").endswith("False, num_kv_heads, top_keys, index_heads, index_dim")
+    assert Variant.of("rope, gqa") == Variant.of("gqa,rope") == Variant(("gqa", "rope"))
+    assert str(Variant.of("window,cache,rope")) == "window,cache"  # a cache keeps what was turned
+    assert signature(Variant.of("topk,gqa")).endswith(
+        "False, num_kv_heads, top_keys, index_heads, index_dim"
+    )
 
 
 def test_mistakes_of_two_changes_plant_in_both():

@@ -17,6 +17,7 @@ from eleven_steps.checks.know.catalogue import (
     edited_source,
 )
 from eleven_steps.checks.know.sentences import OPTIONS, SENTENCES
+from eleven_steps.checks.run.variant import Variant
 
 CHECKS = Path(__file__).resolve().parents[1] / "eleven_steps" / "checks"
 KNOWN = {**MISTAKES, **VARIANT_MISTAKES, **SENTENCES}
@@ -94,6 +95,6 @@ def test_every_named_line_is_used_and_every_edit_fits(file, lines, mistakes):
     edited = set(itertools.chain.from_iterable(each.edits for each in mistakes.values()))
     assert lines.keys() <= edited | {*re.findall(r"\$(\w+)", text)}
     for name, mistake in mistakes.items():
-        source = edited_source(variant=mistake.variant)
+        source = edited_source(variant=Variant.of(mistake.change))
         places = {lines.get(old, old): new for old, new in mistake.edits.items()}
         assert all(source.count(old) == 1 and new != old for old, new in places.items()), name

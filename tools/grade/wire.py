@@ -19,6 +19,7 @@ from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_
 from eleven_steps.checks.run.making import Facts
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op, Stop, Trace
+from eleven_steps.checks.run.variant import Variant
 from helpers.attention import MultiHeadAttention
 
 SHALLOW = 2  # lists in lists: a matrix
@@ -28,7 +29,7 @@ LARGEST_MODULE = 4096  # of each size, to be built anew
 SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
 # Dataclasses that may travel, field by field.
-KNOWN = {kind.__name__: kind for kind in (Case, Pass, Seen, Facts, Trace, Op, Stop, Place)}
+KNOWN = {e.__name__: e for e in (Case, Variant, Pass, Seen, Facts, Trace, Op, Stop, Place)}
 
 
 def encode(value: Any, depth: int = SHALLOW) -> Any:

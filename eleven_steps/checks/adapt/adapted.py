@@ -17,15 +17,13 @@ from eleven_steps.checks.run.cases import (
     LAYERS,
     Case,
     Cases,
-    added,
     cases_of,
     close,
-    split,
-    turning_of,
 )
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.variant import LECTURE, Variant
 
 # What is added since the lecture, by our names: how its owner is called elsewhere.
 ADDED_CALLED = {
@@ -140,7 +138,7 @@ class Adapted(nn.Module):
     lacks: ClassVar[frozenset[str]]  # biases that it has under no qkv_bias
     causal: ClassVar[bool]
     told: ClassVar[str]  # how it is read, in a line
-    variant: ClassVar[str] = ""  # the changes since the lecture that it is read with
+    variant: ClassVar[Variant] = LECTURE  # the changes since the lecture that it is read with
     around: ClassVar[bool] = False  # whether a block around attention is left aside
     paired: ClassVar[bool] = False  # whether neighbouring features of a head turn together
     widened: ClassVar[int] = 1  # how many times as wide as d_out / num_heads its heads are
@@ -181,8 +179,8 @@ class Adapted(nn.Module):
             if is_norm(owner := inner.get_submodule(name.rpartition(".")[0])):
                 owner.register_forward_hook(lambda norm, args, out: args[0])
         call = type(self).call
-        turning = self.rope_dim or round(head_dim * turning_of(self.variant)[1], 6)
-        if turning % 2 and (call.turns or "rope" in split(self.variant)):
+        turning = self.rope_dim or round(head_dim * self.variant.turning[1], 6)
+        if turning % 2 and (call.turns or "rope" in self.variant):
             raise ValueError(f"features turn in pairs, and {turning:g} are none")
         self.called = Called(inner, call.of_heads(self.rope_dim or head_dim))
         last = next((place.weight for place in self.kept if place.role == "out_proj"), "")
@@ -232,7 +230,7 @@ class Adapted(nn.Module):
             ValueError: there is no such parameter inside.
         """
         parameters, adds = dict(inner.named_parameters()), {}
-        for layer in added(self.variant):
+        for layer in self.variant.layers:
             mine = {n: m[1] for n in parameters if (m := named_as(layer, n))}
             if not mine:
                 raise ValueError(f"there is no {layer}")
@@ -309,7 +307,7 @@ class Adapted(nn.Module):
         last = self.rope_dim  # features, or else the first turn
         if not self.paired or layer not in (("W_query", "W_down") if last else TURNED):
             return tensor
-        many = -last or round(self.head_dim * turning_of(self.variant)[1])
+        many = -last or round(self.head_dim * self.variant.turning[1])
         some = [*tensor.tensor_split([many], dim=1)]
         turned = some[bool(last)].unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
         some[bool(last)] = turned
@@ -375,7 +373,7 @@ def refusal(cls: Any, case: Case) -> str:
     return made.text if isinstance(made, Failure) else ""
 
 
-def cases_for(cls: Any, variant: str) -> Cases:
+def cases_for(cls: Any, variant: Variant) -> Cases:
     """The cases of a variant whose sizes a class can have."""
     cases = cases_of(variant)
     lists = {name: getattr(cases, name) for name in ("every", "simpler", "sized", "rare")}

@@ -17,9 +17,10 @@ from typing import Any, get_args
 
 from torch import nn
 
-from eleven_steps.checks.run.cases import Case, split, turning_of
+from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.variant import Variant
 
 # What each size is called elsewhere
 WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
@@ -136,11 +137,11 @@ def _asked_for(build: Build, sizes: Sizes) -> tuple[dict[str, str], Sizes, list[
     return of, configs, [name for name in required if of[name] not in sizes]
 
 
-def whatever(variant: str) -> dict[str, Any]:
+def whatever(variant: Variant) -> dict[str, Any]:
     """What a constructor may ask for that is the same in all cases of a variant."""
-    (base, share), changes = turning_of(variant), split(variant)
-    said = {"causal": "full" not in changes, "norm": "norm" in changes, "nothing": 0.0}
-    said |= {"query_latent": None} if "latent" in changes else {}
+    base, share = variant.turning
+    said = {"causal": "full" not in variant, "norm": "norm" in variant, "nothing": 0.0}
+    said |= {"query_latent": None} if "latent" in variant else {}
     return said | {"base": base, "share": share if share < 1 else 0.5}
 
 

@@ -15,17 +15,19 @@ from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, once
-from eleven_steps.checks.run.cases import Case, altered, cases_of, close
-from eleven_steps.checks.run.contract import called, combined
+from eleven_steps.checks.run.cases import Case, cases_of, close
+from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
+from eleven_steps.checks.run.variant import Variant
 
 
 class Callee:
-    """A reading of a class that is right in a variant, and what it was asked besides."""
+    """A reading of a class that is right, and what it was asked besides."""
 
-    def __init__(self, reading: type[Adapted], variant: str):
-        self.reading, self.variant, self.case = reading, variant, cases_of(variant).main
+    def __init__(self, reading: type[Adapted]):
+        self.reading, self.case = reading, cases_of(reading.variant).main
+        self.variant = reading.variant
         made = attempt(build, reading, self.case)
         failed = isinstance(made, Failure)
         self.inner, self.width = (None, 0) if failed else (made.called.inner, made.width)
@@ -62,9 +64,9 @@ class Callee:
         names = [] if self.inner is None else attempt(left_alone, self.inner, *self.tried)
         return [] if isinstance(names, Failure) else [n for n in names if n not in self.settled]
 
-    def right_with(self, record: Callable[..., None], variant: str = "") -> torch.Tensor:
+    def right_with(self, record: Callable[..., None], variant: Variant) -> torch.Tensor:
         """What the right class gives where record writes into what its steps make."""
-        case = replace(self.case, variant=variant or self.variant)
+        case = replace(self.case, variant=variant)
         with torch.no_grad():
             right = build(planted(variant=case.variant), case)
             return called(right, case, case.x, record=record)
@@ -149,8 +151,8 @@ def mixes(reading: type[Adapted], case: Case) -> bool:
 
 def joins(reading: type[Adapted], case: Case) -> bool:
     """Whether queries find the keys of another sequence, and those of their own beside them."""
-    variant = attempt(combined, f"{altered(reading.variant, full='')},other")
-    if isinstance(variant, Failure) or len(reading.call.names) < 2:
+    variant = reading.variant.but(full="").beside("other")
+    if variant is None or len(reading.call.names) < 2:
         return False
     x, other = case.x, case.x[:, [0, *range(case.num_tokens)]].flip(-1)  # a token more
     with torch.no_grad():

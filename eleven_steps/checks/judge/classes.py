@@ -44,6 +44,7 @@ from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
 from eleven_steps.checks.run.cases import LAYERS, SIZED, TASK_CASES, Case, cases_of, close, drawn
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 from eleven_steps.checks.run.making import Facts
+from eleven_steps.checks.run.variant import LECTURE, Variant
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
 SECONDS = 5.0  # of an answer's own, for all that it is asked
@@ -53,7 +54,7 @@ KEPT = {"attribute": "mask_not_registered", "trained": "mask_trained"}
 KEPT["parameter"] = "mask_parameter"
 
 
-def judged(cls: Any, variant: str = "", seconds: float | None = None) -> Outcome:
+def judged(cls: Any, variant: Variant = LECTURE, seconds: float | None = None) -> Outcome:
     """Say of a class what check_attention says, the clock running: SECONDS, unless it is told."""
     findings: list[Finding] = []
     seconds = SECONDS if seconds is None else seconds
@@ -66,7 +67,7 @@ def judged(cls: Any, variant: str = "", seconds: float | None = None) -> Outcome
         return outcome_of(findings)
 
 
-def examine(cls: Any, variant: str = "") -> Iterator[Finding]:
+def examine(cls: Any, variant: Variant = LECTURE) -> Iterator[Finding]:
     """Yield everything that is wrong with a class, and remarks on one that is right."""
     built = constructor.constructed(cls, variant)
     if isinstance(built, Finding):
@@ -132,7 +133,7 @@ def _outputs(subject: Subject) -> Iterator[Finding]:
     if other:
         yield from _why(subject, other)
     elif not close(out := subject.out(simple), subject.right(simple)):
-        normed = {"norm", "linear"} & {*subject.changes}
+        normed = {"norm", "linear"} & {*subject.variant.names}
         divided = normed and isinstance(out, torch.Tensor) and out.isnan().any()
         yield say("norm_of_zero" if divided else "zero_scores")
 

@@ -17,11 +17,9 @@ from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, ask, kind_of, once
 from eleven_steps.checks.run.cases import (
-    ADDED,
     BIASED,
     LAYERS,
     Case,
-    added,
     cases_of,
     close,
     lecture_parameters,
@@ -29,6 +27,7 @@ from eleven_steps.checks.run.cases import (
 from eleven_steps.checks.run.contract import signature
 from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.checks.run.making import ATTRIBUTES, ByBias, Facts, Shapes
+from eleven_steps.checks.run.variant import ADDED, LECTURE, Variant
 
 QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
 ORDER = ["d_in", "d_out", "context_length", "dropout", "num_heads"]
@@ -46,7 +45,7 @@ NOWHERE = {"builds": [], "lacks": ("", ""), "later": [], "kept": [], "supers": F
 NAMESPACES = {"torch": torch, "torch.nn": nn, "torch.nn.functional": nn.functional}
 
 
-def constructed(cls: Any, variant: str = "") -> ByBias | Finding:
+def constructed(cls: Any, variant: Variant = LECTURE) -> ByBias | Finding:
     """What the constructor makes with qkv_bias on, off and left out, or why it makes nothing."""
     sort, name = kind_of(cls)
     if sort == "module":
@@ -61,7 +60,10 @@ def constructed(cls: Any, variant: str = "") -> ByBias | Finding:
 
 
 def faults(
-    built: ByBias, variant: str = "", begun: bool | None = None, lacks: frozenset[str] = frozenset()
+    built: ByBias,
+    variant: Variant = LECTURE,
+    begun: bool | None = None,
+    lacks: frozenset[str] = frozenset(),
 ) -> Iterator[Finding]:
     """Yield what is wrong with what a constructor made, or still to come.
 
@@ -82,14 +84,14 @@ def faults(
             yield from stored(facts)
 
 
-def absent(facts: Facts, variant: str = "") -> list[str]:
+def absent(facts: Facts, variant: Variant = LECTURE) -> list[str]:
     """The layers that are not there under their names, those of the variant last."""
     shapes = facts.shapes
     lost = [name for name in LAYERS if f"{name}.weight" not in shapes]
-    return lost + [name for name in added(variant) if not shapes.keys() & {name, f"{name}.weight"}]
+    return lost + [name for name in variant.layers if not shapes.keys() & {name, f"{name}.weight"}]
 
 
-def _absent(facts: Facts, variant: str, begun: bool | None) -> Finding | None:
+def _absent(facts: Facts, variant: Variant, begun: bool | None) -> Finding | None:
     lost, found = absent(facts, variant), ", ".join(facts.parameters[:12]) or "none"
     if not lost:
         return None
@@ -105,9 +107,9 @@ def _absent(facts: Facts, variant: str, begun: bool | None) -> Finding | None:
     return say("layers_to_come", these=these) if these else None
 
 
-def _lost(facts: Facts, variant: str, lost: list[str], found: str) -> Finding:
+def _lost(facts: Facts, variant: Variant, lost: list[str], found: str) -> Finding:
     if not (layers := [name for name in lost if name in LAYERS]):
-        layers = " and ".join(added(variant))
+        layers = " and ".join(variant.layers)
         return say("added_lost", lost=" and ".join(lost), layers=layers, found=found)
     step = 11 if layers == ["out_proj"] else 2
     finding = say("layers_lost", step, lost=", ".join(layers), found=found)
@@ -143,13 +145,13 @@ def _layers(built: ByBias, lacks: frozenset[str]) -> Iterator[Finding]:
         yield say("out_proj_without_bias" if len(without) == 2 else "out_proj_bias_from_qkv")
 
 
-def odd_layer(shapes: Shapes, variant: str = "") -> str | None:
+def odd_layer(shapes: Shapes, variant: Variant = LECTURE) -> str | None:
     """The first layer of another shape than the right one, the lecture's before others."""
     right = shapes_of(variant)[True]
     return next((name for name in right if shapes.get(name, right[name]) != right[name]), None)
 
 
-def misshapen(shapes: Shapes, variant: str = "") -> Finding | None:
+def misshapen(shapes: Shapes, variant: Variant = LECTURE) -> Finding | None:
     """Describe the first layer of another shape than the right one, if there is one."""
     main, right = cases_of(variant).main, shapes_of(variant)[True]
     name = odd_layer(shapes, variant)
@@ -194,7 +196,7 @@ def parts_to_come(facts: Facts) -> Finding | None:
     return say("parts_to_come", these=", no ".join(lacking)) if lacking else None
 
 
-def missized(cls: Any, facts: Facts, variant: str = "") -> Finding | None:
+def missized(cls: Any, facts: Facts, variant: Variant = LECTURE) -> Finding | None:
     """The wrong size that a class stores and computes with, if there is one.
 
     It is set right, and what comes out has to change: some store a size that they never use.
@@ -214,12 +216,12 @@ def missized(cls: Any, facts: Facts, variant: str = "") -> Finding | None:
 # Shapes of the catalogue's constructors
 
 
-def candidates(shapes: Shapes, variant: str = "") -> Iterator[str]:
+def candidates(shapes: Shapes, variant: Variant = LECTURE) -> Iterator[str]:
     """Yield the catalogued mistakes whose layers have these shapes, biases aside."""
     yield from (name for name in mistakes_of(variant) if alike_in_shape(name, shapes, variant))
 
 
-def alike_in_shape(name: str, shapes: Shapes, variant: str = "") -> bool:
+def alike_in_shape(name: str, shapes: Shapes, variant: Variant = LECTURE) -> bool:
     """Whether the layers of a mistake have these shapes, biases aside.
 
     A mistake of the biases themselves is seen in the constructor, and is none of them.
@@ -235,7 +237,7 @@ def alike_in_shape(name: str, shapes: Shapes, variant: str = "") -> bool:
 
 
 @functools.cache
-def shapes_of(variant: str, *mistakes: str) -> dict[bool, Shapes]:
+def shapes_of(variant: Variant, *mistakes: str) -> dict[bool, Shapes]:
     """Shapes of the right class's layers by name, or of one with mistakes, by qkv_bias.
 
     What cannot be built is left out.

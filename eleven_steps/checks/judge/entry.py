@@ -19,9 +19,10 @@ from eleven_steps.checks.judge.right_as import in_turn
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import is_remote, kind_of
-from eleven_steps.checks.run.cases import LAYERS, Case, altered, cases_of, split
-from eleven_steps.checks.run.contract import changes_of, combined, sizes_besides
+from eleven_steps.checks.run.cases import LAYERS, Case, cases_of
+from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
+from eleven_steps.checks.run.variant import Variant
 
 
 def check_attention(
@@ -49,7 +50,7 @@ def check_attention(
             function that builds a module from those of d_in, d_out, context_length, dropout,
             num_heads, head_dim and qkv_bias that it has parameters for: it is read first, and
             the note says how. Without d_in x is filled up to d_out with zeros.
-        variant: the change since the lecture that cls has, by its name in checks.run.contract.
+        variant: the change since the lecture that cls has, by its name in checks.run.variant.
         layers: where the weights are, if that cannot be told: names of layers or parameters by
             "W_query", "W_key", "W_value", "out_proj", "qkv" or "kv", the order of axes behind a
             colon: "c_attn: h 3 d i". None for an out_proj that it lacks.
@@ -64,7 +65,7 @@ def check_attention(
     Raises:
         ValueError: there is no such variant, or no such layer of ours.
     """
-    changed = combined(variant if causal else f"{variant},full")
+    changed = Variant.of(variant if causal else f"{variant},full")
     asked = foreign.Asked(cls, changed, layers, call and Given(function=call))
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
@@ -125,14 +126,14 @@ def _judged_alone(asked: foreign.Asked) -> Outcome:
 
 def _judged_elsewhere(asked: foreign.Asked) -> Outcome:
     """Say of a class that is built and called in its own way whether it is right."""
-    cached = "cache" in changes_of(asked.variant)
+    cached = "cache" in asked.variant
     # In pieces, of which the lecture's class knows only positions
-    whole = altered(asked.variant, cache="" if "rope" in split(asked.variant) else "rope")
-    asked = replace(asked, variant=combined(whole))
+    whole = asked.variant.but(cache="" if "rope" in asked.variant else "rope")
+    asked = replace(asked, variant=whole)
     try:
         with isolated(foreign.READ_WITHIN):
             readings = foreign.readings_of(asked)
-        reading, verdict = foreign.best(readings, asked.variant)
+        reading, verdict = foreign.best(readings)
         if verdict.passed:
             with isolated(foreign.READ_WITHIN):
                 reading, verdict = called_otherwise(asked, cached, reading, verdict)

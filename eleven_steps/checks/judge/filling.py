@@ -26,7 +26,6 @@ from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.cases import cases_of, close
-from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
@@ -92,8 +91,8 @@ def each_text(callee: Callee) -> Iterator[Finding | None]:
 
 def mask_sums(callee: Callee) -> Iterator[Finding | None]:
     """What a mask of 0 and -inf is added to may get other numbers: some hide, others count."""
-    way, case = callee.reading.call, callee.case
-    if not isinstance(way, Way) or way.kind not in KINDS or {"cap", "linear"} & {*case.changes}:
+    way, case, changes = callee.reading.call, callee.case, callee.variant.names
+    if not isinstance(way, Way) or way.kind not in KINDS or {"cap", "linear"} & {*changes}:
         return
     kinds = "-inf where a key is hidden", "1 where a key is hidden", *SUMS
     outs = [callee.out(replace(way, kind=kind)) for kind in kinds]
@@ -108,7 +107,9 @@ def mask_sums(callee: Callee) -> Iterator[Finding | None]:
 
     yield _said(outs[2] is None or same[2], "wrong_finite", mask=way.mask)
     if outs[3] is not None:
-        yield unlike(outs[3], callee.right_with(record), "wrong_added", 6, mask=way.mask)
+        yield unlike(
+            outs[3], callee.right_with(record, callee.variant), "wrong_added", 6, mask=way.mask
+        )
 
 
 def _form(callee: Callee, ways: Iterable[Padded], sure: bool) -> tuple[Padded | None, bool, str]:
@@ -154,8 +155,8 @@ def _with_filling(
         x is one text that is given as many. Empty if it cannot be told so. Then whether both masks
         give the same, and whether x is another one afterwards. It is noted where filling gets NaN.
     """
-    variant = attempt(combined, f"{callee.variant},padding")
-    if isinstance(variant, Failure):
+    variant = callee.variant.beside("padding")
+    if variant is None:
         return [], True, False
     case = cases_of(variant).main
     case = replace(case, b=case.num_tokens) if as_many else case

@@ -22,9 +22,10 @@ from eleven_steps.checks.judge.say import Outcome, listed, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import OPTIONS, wording
 from eleven_steps.checks.run.ask import Pass, ask, once
-from eleven_steps.checks.run.cases import LAYERS, Case, altered, cases_of, close, split
-from eleven_steps.checks.run.contract import changes_of, sizes_besides
+from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, close
+from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
+from eleven_steps.checks.run.variant import Variant
 
 READ_WITHIN = 60.0  # for all ways to read a class together; packages load much when first called
 SEARCHING = 8.0  # to find what else a class is right as
@@ -42,7 +43,7 @@ class Asked:
     """What check_attention is given besides the class: how to build it, where to look."""
 
     build: Callable[..., Any]
-    variant: str
+    variant: Variant
     layers: dict[str, str | None] | None
     call: Way | None
     choice: dict[str, Any] = field(default_factory=dict)  # what the constructor is told besides
@@ -117,11 +118,11 @@ def fitting(asked: Asked) -> type[Adapted] | None:
     return None
 
 
-def best(readings: list[type[Adapted]], variant: str) -> tuple[type[Adapted], Outcome]:
+def best(readings: list[type[Adapted]]) -> tuple[type[Adapted], Outcome]:
     """The one of several ways to read a class with which it passes, or that explains most."""
     verdicts = []
     for reading in readings:
-        verdicts.append((reading, judged(reading, variant, READ_WITHIN)))
+        verdicts.append((reading, judged(reading, reading.variant, READ_WITHIN)))
         if verdicts[-1][1].passed:
             break
 
@@ -143,7 +144,7 @@ def of_the_lecture(asked: Asked) -> bool:
 
 def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
     """Yield every way to read a class: where its weights are, and how it is called."""
-    main, changes = asked.main, changes_of(asked.variant)
+    main, changes = asked.main, asked.variant.changes
     causal = "full" not in changes
     told = sizes_given(main) | asked.choice
     made = attempt(built, asked.build, told)
@@ -190,7 +191,7 @@ def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
 
 def _calls(asked: Asked, module: nn.Module, width: int) -> list[Any]:
     """Every way to call a module that its parameters allow, with what a variant has besides."""
-    changes, first = changes_of(asked.variant), asked.choice.get("first")
+    changes, first = asked.variant.changes, asked.choice.get("first")
     turning, causal = not {"rope", "latent"}.isdisjoint(changes), "full" not in changes
     turned = sizes_besides(asked.main).get("rope_dim", asked.main.head_dim)
     calls = [*ways_beside(module, causal, turning, width, turned)]
@@ -244,9 +245,9 @@ def _reached(reading: type[Adapted], main: Case) -> int:
     return len(three & {*THREE}) + (len(families) + weights if len(three) == 3 else 0)
 
 
-def as_options(variant: str) -> str:
+def as_options(variant: Variant) -> str:
     """A variant as it is asked for, in code."""
-    named = altered(variant, full="")
+    named = variant.but(full="")
     options = [OPTIONS["variant"].format(named) if named else ""]
-    options += [OPTIONS["full"]] if "full" in split(variant) else []
+    options += [OPTIONS["full"]] if "full" in variant else []
     return f"`{OPTIONS['between'].join(filter(None, options))}`"

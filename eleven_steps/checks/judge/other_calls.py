@@ -43,7 +43,6 @@ from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import Case, cases_of, close, known
-from eleven_steps.checks.run.contract import combined
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
@@ -81,7 +80,7 @@ def called_otherwise(
     """
     if asked.call:
         return reading, verdict
-    callee = Callee(reading, asked.variant)
+    callee = Callee(reading)
     own = masked_or_not(callee, asked), constructed_otherwise(callee, asked)
     rows = *own, *(row(callee) for row in ROWS)
     said = next((finding for finding in itertools.chain(*rows) if finding is not None), None)
@@ -104,11 +103,11 @@ def called_otherwise(
 
 def masked_or_not(callee: Callee, asked: Asked) -> Said:
     """What is right without a mask is right with one as well, and the other way round."""
-    variant, readings = _masked_or_not(asked, callee.reading)
+    readings = _masked_or_not(asked, callee.reading)
     if not readings:
         return
-    other, said = best(readings, variant)
-    callee.judged, beside = other, Callee(other, variant)
+    other, said = best(readings)
+    callee.judged, beside = other, Callee(other)
     beside.notes, beside.apart = callee.notes, callee.apart
     if not said.passed:
         text = wording("right_otherwise", right=callee.reading.call.told, wrong=other.call.told)
@@ -120,9 +119,9 @@ def masked_or_not(callee: Callee, asked: Asked) -> Said:
         if not (flag or usual is None or deeper is None) and close(usual, deeper):
             yield as_wrong("ignored", 6, mask=mask)
     yield from itertools.chain(each_text(beside), mask_sums(beside))
-    name, whole = "right_masked" if mask else "right_alone", attempt(combined, f"{variant},full")
+    name, whole = "right_masked" if mask else "right_alone", other.variant.beside("full")
     # Where a mask that hides nothing shows the future, a class's own mask is left out.
-    if mask and nothing is not None and isinstance(whole, str):
+    if mask and nothing is not None and whole is not None:
         open_to_all = play(replace(beside.case, variant=whole)).out
         name = "right_masked_instead" if close(nothing, open_to_all) else name
     callee.notes.append(wording(name, mask=mask))
@@ -152,9 +151,9 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
             out = once(other, where, Pass())[0].out if other else Failure("")
             if not isinstance(out, Failure):
                 yield unlike(out, play(where).out, "path_switched", name=flag)
-    whole = attempt(combined, f"{asked.variant},full")
+    whole = asked.variant.beside("full")
     name = told_as(reading, "causal") if reading.causal and not reading.call.mask else ""
-    if name and not isinstance(whole, Failure):
+    if name and whole is not None:
         choice = reading.choice | {"causal": False}
         fields = {"choice": choice, "causal": False, "variant": whole}
         case = replace(case, variant=whole)
@@ -167,27 +166,27 @@ def _unlent(reading: type[Adapted], case: Case) -> list[str]:
     return [*build(reading, case).unlent()]
 
 
-def _masked_or_not(asked: Asked, reading: type[Adapted]) -> tuple[str, list[type[Adapted]]]:
+def _masked_or_not(asked: Asked, reading: type[Adapted]) -> list[type[Adapted]]:
     """What is to be right beside a way to call: with a mask as well, or without one.
 
     A class without a mask of its own is right alone if it hides nothing: as in an encoder.
     """
     masked = bool(reading.call.mask)
-    variant = attempt(combined, f"{asked.variant},full") if masked else asked.variant
+    variant = asked.variant.beside("full") if masked else asked.variant
     runs: list[type[Adapted]] = []
-    if isinstance(variant, Failure) or not reading.causal:
-        return "", runs
+    if variant is None or not reading.causal:
+        return runs
     case = cases_of(variant).main
     for other in every_reading(replace(asked, variant=variant)):
         alike = other.kept == reading.kept and other.paired == reading.paired
         first = other.call.first == reading.call.first
         if not alike or not first or bool(other.call.mask) is masked:
             continue
-        out = Callee(other, variant).out(other.call)
+        out = Callee(other).out(other.call)
         if out is not None and close(out, play(case).out):
-            return variant, [other]
+            return [other]
         runs += [other] if out is not None else []
-    return variant, runs[:MASKED]
+    return runs[:MASKED]
 
 
 def _first_too(hidden: torch.Tensor) -> torch.Tensor:
@@ -309,14 +308,14 @@ def three_inputs(callee: Callee) -> Said:
         return
     right = build(planted(variant=callee.variant), case)
     layers = {"keys": right.W_key, "values": right.W_value}
-    variants = callee.variant, attempt(combined, f"{callee.variant},full")
+    variants = callee.variant, callee.variant.beside("full")
 
     def gives(*those: str) -> bool:
         def record(name: str, **tensors: torch.Tensor) -> None:
             for role in those if name == "project" else ():
                 tensors[role].copy_(layers[role](xs[role]))
 
-        return any(close(out, callee.right_with(record, e)) for e in variants if type(e) is str)
+        return any(close(out, callee.right_with(record, e)) for e in variants if e is not None)
 
     named, both = {"key": key, "value": value}, gives(*xs)
     if other:
@@ -369,13 +368,13 @@ def by_ids(callee: Callee) -> Said:
         whole, parts, plain = _with_ids(callee, name, rows[what], what == "wrong_positions")
         if whole is not None and not close(whole, plain):  # else it may be of another kind
             yield unlike(whole, parts, what, 6, name=name)
-            if what == "wrong_positions" and "rope" in callee.case.changes:
+            if what == "wrong_positions" and "rope" in callee.variant:
                 later = torch.arange(1, case.num_tokens + 1).expand(case.b, -1)
                 yield unlike(
                     _with_ids(callee, name, later, True)[0], plain, "wrong_shifted", 5, name=name
                 )
             callee.settled.add(name)
-        elif whole is not None and name == "position_ids" and "rope" in callee.case.changes:
+        elif whole is not None and name == "position_ids" and "rope" in callee.variant:
             yield None if getattr(callee.reading.call, "turns", ()) else as_wrong("unused_ids", 5)
 
 

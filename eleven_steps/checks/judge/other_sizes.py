@@ -20,14 +20,10 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
 from eleven_steps.checks.run.cases import (
     Case,
-    altered,
     cases_of,
     close,
-    numbers_of,
-    split,
-    turning_of,
 )
-from eleven_steps.checks.run.contract import called, changes_of
+from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 from eleven_steps.checks.run.places import numbers_in
@@ -37,11 +33,6 @@ USUAL_TURN = 1e4, 1.0
 NEAR, SLOW = 1e-3, 1e-6
 OTHER_BASE = 5e5
 OTHER_WINDOW, UNMET = 2, (11, 13)  # lengths of texts that were not asked about before
-
-
-def turns_unsaid(variant: str) -> bool:
-    """Whether queries and keys turn, and it is not said at which base."""
-    return "rope" in changes_of(variant) and not numbers_of(variant, "rope")
 
 
 def measured(reading: type[Adapted]) -> tuple[float, float] | None:
@@ -123,7 +114,7 @@ def another_base(callee: Callee) -> Iterator[Finding | None]:
     """Positions turn at the base that a module is told, and so they do in a copy of it."""
     reading, variant = callee.reading, callee.reading.variant
     told_by = base_of(reading)
-    if reading.call.turns or "rope" not in split(variant) or not told_by:
+    if reading.call.turns or "rope" not in variant or not told_by:
         return
     other, told = _told(reading, **{told_by: OTHER_BASE}), {"base": OTHER_BASE}
     one, two = (seen.out for seen in once(other, callee.case, Pass(), Pass(how="copied")))
@@ -131,9 +122,9 @@ def another_base(callee: Callee) -> Iterator[Finding | None]:
     first = measured(reading)
     if first and measured(other) == first:
         yield Finding(5, wording("another_base", first=first[0], **told))
-    turned = f"rope:{OTHER_BASE:.0f}:{turning_of(variant)[1]}"
+    turned = f"rope:{OTHER_BASE:.0f}:{variant.turning[1]}"
     if not isinstance(one, Failure):
-        right = play(replace(callee.case, variant=altered(variant, rope=turned))).out
+        right = play(replace(callee.case, variant=variant.but(rope=turned))).out
         yield unlike(one, right, "base_in_part", 5, **told)
 
 
@@ -141,7 +132,7 @@ def base_of(reading: type[Adapted]) -> str:
     """By what a constructor is told the base of its angles: our name, or that of its parameter."""
     if told_as(reading, "base"):
         return "base"
-    usual, signature = turning_of(reading.variant)[0], attempt(inspect.signature, reading.build)
+    usual, signature = reading.variant.turning[0], attempt(inspect.signature, reading.build)
     every = () if isinstance(signature, Failure) else signature.parameters.values()
     return next((e.name for e in every if e.name not in SIZE_OF and e.default == usual), "")
 
@@ -149,7 +140,7 @@ def base_of(reading: type[Adapted]) -> str:
 def base_unused(reading: type[Adapted]) -> str:
     """Say that a class which is right without positions is told a base for nothing."""
     name, main = told_as(reading, "base"), cases_of(reading.variant).main
-    if not name or "rope" in split(reading.variant):
+    if not name or "rope" in reading.variant:
         return ""
     other = _told(reading, base=OTHER_BASE)
     one, two = (once(asked, main, Pass())[0].out for asked in (reading, other))

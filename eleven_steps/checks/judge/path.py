@@ -254,7 +254,7 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         found = None
     if found:
         return _as_laid(right, name, given, alike, found, tensor)
-    turned = {"rope", "norm"} & {*right.case.changes} and name not in MEET | MASK | {"linear"}
+    turned = {"rope", "norm"} & {*right.case.variant.names} and name not in MEET | MASK | {"linear"}
     three = {*" and ".join(reading.who for reading in real).split(" and ")}
     sound = all(e.part or on_the_way(e, right) for e in real)
     if turned and three <= {"queries", "keys"} and sound:

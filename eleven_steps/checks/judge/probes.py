@@ -26,7 +26,7 @@ from eleven_steps.checks.judge.training import (
 )
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.run.ask import FLOATS, Pass, once
-from eleven_steps.checks.run.cases import Case, close, known, split, turning_of
+from eleven_steps.checks.run.cases import Case, close, known
 from eleven_steps.checks.run.isolate import Failure
 
 MORE = 4  # times as far off as the right class
@@ -131,9 +131,9 @@ def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) ->
 def turned_in_half(subject: Subject, case: Case) -> Finding | None:
     """In half precision positions of a long text turn as they do in a short one."""
     handed = getattr(getattr(subject.cls, "call", None), "turns", ())  # by us, in its dtype
-    if handed or "rope" not in split(subject.variant):
+    if handed or "rope" not in subject.variant:
         return None
-    wide = round(2 / turning_of(subject.variant)[1])  # one pair, which turns by 1 at any base
+    wide = round(2 / subject.variant.turning[1])  # one pair, which turns by 1 at any base
     case = replace(case, d_in=wide, d_out=wide)
     if not takes(subject.cls, case):
         return None

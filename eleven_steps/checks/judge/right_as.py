@@ -25,22 +25,15 @@ from eleven_steps.checks.judge.foreign import (
     every_reading,
     fitting,
 )
-from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, odd_base, turns_unsaid
+from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, odd_base
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import (
-    ADDED,
-    altered,
-    close,
-    known,
-    numbers_of,
-    split,
-    turning_of,
-)
-from eleven_steps.checks.run.contract import called, combined
+from eleven_steps.checks.run.cases import close, known
+from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
+from eleven_steps.checks.run.variant import ADDED, LECTURE, Variant
 
 SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relative positions"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them.
@@ -77,7 +70,7 @@ def _in_turn(judge: Judge, asked: Asked) -> Outcome:
         ways = [replace(option, variant=turning) for option in ways]
     verdict = _of_all(judge, ways, some)
     if turning:
-        if verdict.passed and odd_base(base := turning_of(turning)[0], module):
+        if verdict.passed and odd_base(base := turning.turning[0], module):
             verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
         elif verdict.passed:
             text = wording("right_turning", how=_changes(turning))
@@ -155,9 +148,9 @@ def _in_words(choice: dict[str, Any]) -> str:
 # What it is right as
 
 
-def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[str]:
+def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[Variant]:
     """Yield the variants that a class might be right as, those of few changes first."""
-    own = split(asked.variant)
+    own = asked.variant.names
     module = module if isinstance(module, nn.Module) else nn.Module()
     parameters = dict(module.named_parameters())
 
@@ -174,20 +167,20 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[str]:
     signs = [change for size, change in SIGNS.items() if size in sized]
     more = [",".join(e) for n in range(len(signs) + 1) for e in itertools.combinations(signs, n)]
     for scale, base, sign in itertools.product(("", "unscaled"), ("", *UNSIGNED), more):
-        variant = attempt(combined, ",".join([*own, *must, scale, base, sign]))
-        if not isinstance(variant, Failure) and variant != asked.variant:
+        variant = LECTURE.beside(*own, *must, scale, base, sign)
+        if variant not in (None, asked.variant):
             yield variant
 
 
 def _instead(
-    judge: Judge, asked: Asked, verdict: Outcome, variants: Iterable[str]
+    judge: Judge, asked: Asked, verdict: Outcome, variants: Iterable[Variant]
 ) -> Outcome | None:
     """The verdict on a class that gives what is right with another variant; None if none is."""
     for variant in variants:
         other = replace(asked, variant=variant)
         if turning := _turning(other):
-            odd = odd_base(turning_of(turning)[0], _module_and_sizes(asked)[0])
-            variant = "" if odd else turning
+            odd = odd_base(turning.turning[0], _module_and_sizes(asked)[0])
+            variant = LECTURE if odd else turning
             other = replace(asked, variant=variant)
         if variant and fitting(other):
             said, how = judge(other), as_options(variant)
@@ -201,7 +194,7 @@ def _instead(
                 if verdict.mistake is None or alone:  # it differs first where the change begins
                     return replace(verdict, message=text, step=None, mistakes=())
                 both = text, verdict.message
-                if "unscaled" in split(variant):  # a scale is forgotten oftener than left out
+                if "unscaled" in variant:  # a scale is forgotten oftener than left out
                     both = both[::-1]
                 return replace(verdict, message=together(*both), claims=("right_as",))
             if said.kind != "unread" and (said.mistake or not verdict.mistake):
@@ -221,7 +214,7 @@ def _scales_by_1(asked: Any) -> bool:
 def _masks(asked: Asked, other: Asked) -> bool:
     """Whether a class that is right with no token hidden does something with what a call hides."""
     reading = fitting(other) if asked.call else None
-    if reading is None or reading.causal or "full" in split(asked.variant):
+    if reading is None or reading.causal or "full" in asked.variant:
         return False
     hiding = type(reading.__name__, (reading,), {"causal": True})
     main = other.main
@@ -234,36 +227,37 @@ def _drops(asked: Asked, other: Asked) -> bool:
     reading = fitting(other)
     if reading is None:
         return False
-    causal = "full" not in split(asked.variant)
+    causal = "full" not in asked.variant
     own = type(reading.__name__, (reading,), {"causal": causal, "variant": asked.variant})
     blame = blamed(own, asked.main)
     return bool(blame and blame.found and blame.found.reason == "idle")
 
 
-def _turning(asked: Asked) -> str:
+def _turning(asked: Asked) -> Variant | None:
     """The variant with the base and the share at which it turns, if that is not the usual."""
     found = None
-    if not turns_unsaid(asked.variant) or fitting(asked):
-        return ""
+    told = "rope" not in asked.variant.changes or asked.variant.numbers("rope")
+    if told or fitting(asked):
+        return None
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
         every = [e for e in itertools.islice(every_reading(asked), MOST_READ) if not e.paired]
         every = [e for e in every if not getattr(e.call, "mask", "")] or every
         found = next(filter(None, map(measured, every[:MEASURED])), None)
     if not found or found == USUAL_TURN:
-        return ""
+        return None
     base, share = found
     rope = f"rope:{base:.{0 if base == round(base) else 3}f}" + f":{share:g}" * (share < 1)
-    return altered(asked.variant, rope=rope)
+    return asked.variant.but(rope=rope)
 
 
-def _changes(variant: str, own: str = "") -> str:
-    more = split(",".join(change for change in variant.split(",") if change not in own.split(",")))
-    (base, share), rope = turning_of(variant), "RoPE"
+def _changes(variant: Variant, own: Variant = LECTURE) -> str:
+    more = Variant(tuple(change for change in variant.told if change not in own.told)).names
+    (base, share), rope = variant.turning, "RoPE"
     rope += f" at base {base:,.0f}" if base != 1e4 else ""
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
-    heads = "MQA" if numbers_of(variant, "gqa") else "GQA"
+    heads = "MQA" if variant.numbers("gqa") else "GQA"
     names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
-    norms = "norms of queries and keys" + " over all heads" * bool(numbers_of(variant, "norm"))
+    norms = "norms of queries and keys" + " over all heads" * bool(variant.numbers("norm"))
     names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
     names |= {"vnorm": "norms of values", "latent": "keys and values made from a latent"}
     names |= {"window": "a window", "gate": "a gate"}
@@ -277,11 +271,11 @@ def _with_few_heads(
     judge: Judge, asked: Asked, verdict: Outcome, module: nn.Module, sized: set[str]
 ) -> Outcome:
     """Judge a right class with fewer heads of keys, where it can have them; say what was not."""
-    note, turning = "", attempt(combined, f"{asked.variant},rope")
-    if turned_by(module) and {"rope", "latent"}.isdisjoint(split(asked.variant)):
-        note = "" if isinstance(turning, Failure) else wording("turning", how=as_options(turning))
-    grouped = attempt(combined, f"{asked.variant},gqa")
-    if "num_kv_heads" in sized and not isinstance(grouped, Failure):
+    note, turning = "", asked.variant.beside("rope")
+    if turned_by(module) and {"rope", "latent"}.isdisjoint(asked.variant.names):
+        note = "" if turning is None else wording("turning", how=as_options(turning))
+    grouped = asked.variant.beside("gqa")
+    if "num_kv_heads" in sized and grouped is not None:
         other, how = replace(asked, variant=grouped), as_options(grouped)
         if fitting(other):
             note = together(wording("few_heads", how=how), note)
@@ -340,7 +334,7 @@ def _stands(reading: type[Adapted], asked: Asked) -> bool:
     """
     case = asked.main
     module, x = build(reading, case), case.x
-    if "rope" in case.changes or not any(map(POSITIONS.search, dir(module.called.inner))):
+    if "rope" in case.variant or not any(map(POSITIONS.search, dir(module.called.inner))):
         return False
     x[..., 0] = 1
     with torch.no_grad():
@@ -348,7 +342,8 @@ def _stands(reading: type[Adapted], asked: Asked) -> bool:
             layer.weight[:, 1:] = 0
         outs = [attempt(called, module, case, given) for given in (x, x.flip(1))]
     same = attempt(lambda: close(*(out[:, -1] for out in outs)))
-    return same is False and not measured(type("Turning", (reading,), {"variant": "rope"}))
+    turning = type("Turning", (reading,), {"variant": Variant(("rope",))})
+    return same is False and not measured(turning)
 
 
 def _norms_called(module: Adapted) -> list[str]:
@@ -363,11 +358,8 @@ def _norms_called(module: Adapted) -> list[str]:
 
 def _right_without(asked: Asked, names: list[str]) -> str:
     """Say as what a class gives what is right once parameters are left aside; "" if as nothing."""
-    for variant in (asked.variant, f"{asked.variant},full"):
-        variant = attempt(combined, variant)
-        if isinstance(variant, Failure):
-            continue
-        if fitting(replace(asked, variant=variant, aside=tuple(names))):
+    for variant in (asked.variant, asked.variant.beside("full")):
+        if variant is not None and fitting(replace(asked, variant=variant, aside=tuple(names))):
             how = f", as with {as_options(variant)}" if variant else ""
             return wording("right_without", how=how)
     return ""

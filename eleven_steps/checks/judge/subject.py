@@ -14,10 +14,11 @@ from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
-from eleven_steps.checks.run.cases import Case, close, singled, split
+from eleven_steps.checks.run.cases import Case, close, singled
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import ByBias, Shapes, build
 from eleven_steps.checks.run.places import numbers_in
+from eleven_steps.checks.run.variant import LECTURE, Variant
 
 
 class Subject:
@@ -26,9 +27,8 @@ class Subject:
     built is what its constructor makes, and variant the change since the lecture.
     """
 
-    def __init__(self, cls: Any, built: ByBias, variant: str = ""):
+    def __init__(self, cls: Any, built: ByBias, variant: Variant = LECTURE):
         self.cls, self.built, self.variant = cls, built, variant
-        self.changes = split(variant)
         self.shapes: Shapes = built[True].shapes
         self.cases = cases_for(cls, variant)
         self.found: set[str] = set()  # names of probes, or outputs

@@ -15,6 +15,7 @@ from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.run.ask import Pass, Seen, once
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close, known
 from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.variant import LECTURE
 from eleven_steps.helpers.trace import trace
 
 # What is known when just these layers get no gradient.
@@ -62,7 +63,7 @@ def _read(subject: Subject, case: Case) -> Finding | None:
 
 
 def _which(subject: Subject, case: Case) -> Case:
-    if replace(case, variant="") in DROPPING or not {*subject.changes} <= READABLE:
+    if replace(case, variant=LECTURE) in DROPPING or not {*subject.variant.names} <= READABLE:
         return case
     first = case == subject.cases.biased  # the second holds what is found in it
     return replace(DROPPING[0] if first else DROPPING[1], variant=subject.variant)
@@ -77,7 +78,7 @@ def _undropped(subject: Subject, case: Case) -> bool:
 
 def dropout(subject: Subject, case: Case) -> Finding | None:
     """Dropout acts on the weights, at its rate, in training alone."""
-    if "linear" in subject.changes:  # its table has none to drop
+    if "linear" in subject.variant:  # its table has none to drop
         return None
     finding = _read(subject, case)
     if finding and not _undropped(subject, _which(subject, case)):
@@ -86,7 +87,7 @@ def dropout(subject: Subject, case: Case) -> Finding | None:
         passes = Pass(train=True, seed=1), Pass(train=True, seed=2)
         if not close(*subject.outs(case, *passes, dropout=rate_of(case))):
             return say("dropout_off_after_eval")
-    bent = "vnorm" in subject.changes  # by a norm, values are not linear in their layer
+    bent = "vnorm" in subject.variant  # by a norm, values are not linear in their layer
     if finding or bent or "gradients" in subject.found or _linear_in_values(subject, case):
         return finding
     return say("gradients_of_other_drops")
@@ -124,7 +125,7 @@ def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Finding | None:
     The case is one of DROPPING, with a variant, or any other where that is none of READABLE;
     offset is what out_proj's bias adds to each output, 0 where it has none.
     """
-    if not {*case.changes} <= READABLE:
+    if not {*case.variant.names} <= READABLE:
         return _acting(_four_outputs(cls, case))
     tokens, heads = case.num_tokens, case.num_heads
     weights = {

@@ -21,8 +21,7 @@ from typing import Any
 from eleven_steps.beyond import variants
 from eleven_steps.checks.know.elsewhere import has_no_place, in_variants, ruled_out
 from eleven_steps.checks.know.sentences import read_toml
-from eleven_steps.checks.run.cases import numbers_of
-from eleven_steps.checks.run.contract import VARIANTS, changes_of, combined
+from eleven_steps.checks.run.variant import LECTURE, VARIANTS, Variant
 from eleven_steps.helpers import attention
 from eleven_steps.helpers.trace import STEPS
 
@@ -39,7 +38,7 @@ class Mistake:
     why: str  # why it matters
     edits: Mapping[str, str]  # by the name of a line, or by its text: what stands there instead
     also: tuple[int, ...] = ()  # other steps whose mistakes come to the same function
-    variant: str = ""  # the change it is made in, by its name in contract.VARIANTS
+    change: str = ""  # since the lecture, that it is made in
 
     @property
     def told(self) -> str:
@@ -59,7 +58,7 @@ def _mistake(
     identifier: str,
     lines: dict[str, str],
     step: str,
-    variant: str,
+    change: str,
     sentence: str,
     why: str,
     also: Iterable[str] = (),
@@ -73,7 +72,7 @@ def _mistake(
             key, text = (line.replace("query", one).replace("queries", many) for line in edit)
             edits[key] = text
     steps = (STEPS.index(name) + 1 for name in also)
-    return Mistake(identifier, STEPS.index(step) + 1, sentence, why, edits, tuple(steps), variant)
+    return Mistake(identifier, STEPS.index(step) + 1, sentence, why, edits, tuple(steps), change)
 
 
 _CONTENT, _LATER = read_toml("mistakes.toml"), read_toml("changes.toml")
@@ -85,8 +84,8 @@ MISTAKES: dict[str, Mistake] = {
     for name, entry in entries.items()
 }
 VARIANT_MISTAKES: dict[str, Mistake] = {
-    name: _mistake(name, OTHER_LINES, step, variant, **entry)
-    for variant, steps in _LATER.items()
+    name: _mistake(name, OTHER_LINES, step, change, **entry)
+    for change, steps in _LATER.items()
     for step, entries in steps.items()
     for name, entry in entries.items()
 }
@@ -113,11 +112,11 @@ def wrong_class(*identifiers: str, variant: str = "") -> type[attention.MultiHea
         ValueError: two of the mistakes change the same line; one of them cannot be made in the
             variant; there is no such variant, or its changes do not go together.
     """
-    variant = combined(variant or _variant_of(identifiers))
-    return class_of(edited_source(*identifiers, variant=variant), variant)
+    wanted = Variant.of(variant) or _variant_of(identifiers)
+    return class_of(edited_source(*identifiers, variant=wanted), wanted)
 
 
-def class_of(source: str, variant: str = "") -> type[attention.MultiHeadAttention]:
+def class_of(source: str, variant: Variant = LECTURE) -> type[attention.MultiHeadAttention]:
     """Return the class that an edited source holds."""
     if not variant:
         namespace = vars(attention) | {"__name__": "wrong"}
@@ -152,21 +151,21 @@ def show_lines(*identifiers: str) -> str:
 
     Args and errors as in wrong_class.
     """
-    both = edited_source(variant=_variant_of(identifiers)), edited_source(*identifiers)
+    variant = _variant_of(identifiers)
+    both = edited_source(variant=variant), edited_source(*identifiers, variant=variant)
     lines = ([line.split("  # ")[0].strip() for line in source.splitlines()] for source in both)
     changes = difflib.ndiff(*lines)
     return "\n".join(line.rstrip() for line in changes if line[:2] in ("- ", "+ "))
 
 
-def edited_source(*identifiers: str, variant: str = "") -> str:
+def edited_source(*identifiers: str, variant: Variant = LECTURE) -> str:
     """Return the source of MultiHeadAttention and its base with the named mistakes planted.
 
     With a variant it is that of eleven_steps.beyond.variants as well, whatever the variant.
     """
-    variant = combined(variant or _variant_of(identifiers))
     for identifier in identifiers:
         if reason := cannot(identifier, variant):
-            raise ValueError(f"{identifier} cannot be made in variant {variant!r}: {reason}")
+            raise ValueError(f"{identifier} cannot be made in variant {str(variant)!r}: {reason}")
     source = _BETWEEN.join(_pieces()) if variant else _right_source()
     return with_edits(source, {name: edits_of(name, variant) for name in identifiers})
 
@@ -188,10 +187,10 @@ def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
     return re.sub(r"\0(\d+)\0", lambda place: texts[int(place[1])], source)
 
 
-def edits_of(identifier: str, variant: str = "") -> dict[str, str]:
+def edits_of(identifier: str, variant: Variant) -> dict[str, str]:
     """Return what a mistake puts in place of texts; of the lecture's, as they are in a variant."""
     mistake = mistake_named(identifier)
-    if mistake.variant:
+    if mistake.change:
         return {OTHER_LINES.get(old, old): new for old, new in mistake.edits.items()}
     if not variant:
         return {LINES.get(old, old): new for old, new in mistake.edits.items()}
@@ -207,26 +206,26 @@ def mistake_named(identifier: str) -> Mistake:
     return every[identifier]
 
 
-def cannot(identifier: str, variant: str) -> str:
+def cannot(identifier: str, variant: Variant) -> str:
     """Return why a mistake cannot be made in a variant, or nothing where it can."""
-    mistake, changes = mistake_named(identifier), changes_of(variant)
-    if mistake.variant and mistake.variant not in changes:
-        return f"it is a mistake of {mistake.variant!r}"
+    mistake, changes = mistake_named(identifier), variant.changes
+    if mistake.change and mistake.change not in changes:
+        return f"it is a mistake of {mistake.change!r}"
     reason = ruled_out(identifier, changes)
-    if reason or mistake.variant:
+    if reason or mistake.change:
         return reason
     return has_no_place(identifier, STEPS[mistake.step - 1], mistake.edits, changes)
 
 
 @functools.cache
-def mistakes_of(variant: str) -> dict[str, Mistake]:
+def mistakes_of(variant: Variant) -> dict[str, Mistake]:
     """Return what can go wrong with a variant: its own mistakes, then the lecture's."""
     every = VARIANT_MISTAKES | MISTAKES if variant else MISTAKES
     return {name: mistake for name, mistake in every.items() if not cannot(name, variant)}
 
 
-def _variant_of(identifiers: tuple[str, ...]) -> str:
-    return ",".join(filter(None, (mistake_named(identifier).variant for identifier in identifiers)))
+def _variant_of(identifiers: tuple[str, ...]) -> Variant:
+    return Variant.of(",".join(mistake_named(identifier).change for identifier in identifiers))
 
 
 @functools.cache
@@ -271,19 +270,19 @@ BUILT: dict[str, Callable[..., list[Any]]] = {
 }
 
 
-def fitted(names: dict[str, Any], variant: str) -> type:
+def fitted(names: dict[str, Any], variant: Variant) -> type:
     """Make the class of a variant that is called as contract.called calls a learner's.
 
     The names are what eleven_steps.beyond.variants holds, or an edited copy of it.
     """
-    room, changes = SimpleNamespace(**names), changes_of(variant)
+    room, changes = SimpleNamespace(**names), variant.changes
 
     class Fitted(room.VariantAttention):
         def __init__(self, *lecture, **named):
             parts = {}  # one of a kind: a latent turns a few features where rope turns all
             for change in filter(BUILT.get, changes):
                 own = [named.pop(size) for size in VARIANTS[change]]
-                own += numbers_of(variant, change)
+                own += variant.numbers(change)
                 parts |= {type(part): part for part in BUILT[change](room, *own)}
             super().__init__(*lecture, parts=parts.values(), **named)
 

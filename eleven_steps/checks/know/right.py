@@ -7,12 +7,13 @@ from typing import Any
 import torch
 
 from eleven_steps.beyond import variants
-from eleven_steps.checks.know.catalogue import fitted, wrong_class
+from eleven_steps.checks.know.catalogue import class_of, edited_source, fitted
 from eleven_steps.checks.run.ask import Pass, Seen, run
 from eleven_steps.checks.run.cases import Case
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
 from eleven_steps.checks.run.making import build
+from eleven_steps.checks.run.variant import LECTURE, Variant
 from eleven_steps.helpers.attention import MultiHeadAttention
 
 Parts = tuple[Any, ...]
@@ -69,10 +70,10 @@ def play(case: Case, *mistakes: str, dtype: torch.dtype = torch.float32) -> Scen
 
 
 @functools.cache
-def planted(*mistakes: str, variant: str = "") -> type[MultiHeadAttention]:
+def planted(*mistakes: str, variant: Variant = LECTURE) -> type[MultiHeadAttention]:
     """The class of a variant with the mistakes, built once."""
     if mistakes:
-        return wrong_class(*mistakes, variant=variant)
+        return class_of(edited_source(*mistakes, variant=variant), variant)
     return fitted(vars(variants), variant) if variant else MultiHeadAttention
 
 

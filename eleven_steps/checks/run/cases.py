@@ -17,54 +17,19 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.run.isolate import Failure
+from eleven_steps.checks.run.variant import LECTURE, Variant
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.examples import load_second, load_whiteboard
 
 LAYERS = ("W_query", "W_key", "W_value", "out_proj")
-ADDED = {  # by changes since the lecture
-    "norm": ("query_norm", "key_norm"),
-    "topk": ("W_index_query", "W_index_key", "W_index_weight", "index_norm"),
-    "sinks": ("sinks",),
-    "gate": ("W_gate",),
-    "latent": ("W_down", "latent_norm"),
-    "linear": ("context_norm",),
-}
 TOLERANCE = 2e-4  # of outputs: another order of the same float32 operations stays below it
 SAME = 1e-7  # of outputs of the very same operations
 LOOSE = 1e-3  # of gradients and of what is solved for
 
 
-def split(variant: str) -> tuple[str, ...]:
-    """The names of the changes that a variant, "gqa,rope:500000", is made of."""
-    return tuple(name.partition(":")[0].strip() for name in variant.split(",") if name.strip())
-
-
-def numbers_of(variant: str, change: str) -> tuple[float, ...]:
-    """The numbers that a variant gives a change: of rope, the base and the share that turns."""
-    told = next((name for name in variant.split(",") if split(name) == (change,)), "")
-    return tuple(map(float, told.split(":")[1:]))
-
-
-def altered(variant: str, **other: str) -> str:
-    """A variant with other changes in place of some, or with none where that is empty."""
-    told = filter(None, map(str.strip, variant.split(",")))
-    return ",".join(filter(None, (other.get(split(each)[0], each) for each in told)))
-
-
-def turning_of(variant: str) -> tuple[float, float]:
-    """The base at which a variant's positions turn, and the share of a head's features."""
-    given = numbers_of(variant, "rope")
-    return (*given, *(1e4, 1.0)[len(given) :])
-
-
 def pairs_up(case: "Case") -> bool:
     """Whether the features of a head that positions turn are pairs."""
-    return round(case.head_dim * turning_of(case.variant)[1], 6) % 2 == 0
-
-
-def added(variant: str) -> tuple[str, ...]:
-    """The layers and parameters that the changes of a variant add."""
-    return tuple(layer for name in split(variant) for layer in ADDED.get(name, ()))
+    return round(case.head_dim * case.variant.turning[1], 6) % 2 == 0
 
 
 @dataclass(frozen=True)
@@ -84,12 +49,7 @@ class Case:
     without: frozenset[str] = frozenset()  # parameters that are set to 0
     seed: int = 0  # of the weights and x
     called: str = ""  # by a message; its letters if empty
-    variant: str = ""  # changes since the lecture, by their names in contract.VARIANTS: gqa,rope
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """The names of the changes since the lecture, one by one."""
-        return split(self.variant)
+    variant: Variant = LECTURE  # changes since the lecture
 
     @property
     def head_dim(self) -> int:
@@ -181,7 +141,7 @@ def _sized() -> tuple[Case, ...]:
     return tuple(sorted(made, key=lambda case: case.b * case.num_tokens * case.d_out))
 
 
-def singled(numbers: Iterable[float], variant: str) -> tuple[list[Case], list[Case]]:
+def singled(numbers: Iterable[float], variant: Variant) -> tuple[list[Case], list[Case]]:
     """Cases in which a size is one of these numbers, or just above, as far as COUNTS lack them.
 
     Returns:
@@ -212,13 +172,13 @@ class Cases:
 
 
 @functools.cache
-def cases_of(variant: str) -> Cases:
+def cases_of(variant: Variant = LECTURE) -> Cases:
     """The cases of the lecture's class, or those of a variant."""
     every = tuple(replace(case, variant=variant) for case in (OTHERS if variant else CASES))
     some = (tuple(replace(e, d_out=e.d_out * wide) for e in every) for wide in range(1, 11))
     if variant:  # where a share of the features turns, heads are as wide as it takes
         every = next(filter(lambda case: all(map(pairs_up, case)), some), every)
-    if "linear" in split(variant):  # where sums are small, what is added under a norm's root counts
+    if "linear" in variant:  # where sums are small, what is added under a norm's root counts
         every += (replace(every[0], scale=0.1),)
     # Each of the simpler ones takes some steps away, so that one mistake of two is seen alone.
     still = replace(every[0], scale=0.0)
@@ -230,7 +190,7 @@ def cases_of(variant: str) -> Cases:
     more = (tuple(replace(e, variant=variant) for e in some) for some in more)
     if variant:
         more = (tuple(filter(pairs_up, some)) for some in more)
-    if "topk" in split(variant):  # of many keys two may be rated alike, but for rounding
+    if "topk" in variant:  # of many keys two may be rated alike, but for rounding
         more = (), ()
     return Cases(every[0], every[1], every, (still, *small, *straight), *more)
 
@@ -308,11 +268,11 @@ def fill(module: nn.Module, case: Case) -> None:
             parameter.copy_(case.weight(name, parameter.shape))
 
 
-def lecture_parameters(module: Any, variant: str = "") -> dict[str, nn.Parameter]:
+def lecture_parameters(module: Any, variant: Variant = LECTURE) -> dict[str, nn.Parameter]:
     """The registered parameters that bear the lecture's names, and those of changes since."""
     registered = dict(module.named_parameters(remove_duplicate=False))
     wanted = [f"{layer}.{part}" for layer in LAYERS for part in ("weight", "bias")]
-    for layer in added(variant):
+    for layer in variant.layers:
         wanted += [layer, f"{layer}.weight", f"{layer}.bias"]
     return {name: registered[name] for name in wanted if name in registered}
 

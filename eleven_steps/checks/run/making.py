@@ -14,6 +14,7 @@ from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, lecture_
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, attempt, type_name
 from eleven_steps.checks.run.places import own_steps, statement_at
+from eleven_steps.checks.run.variant import LECTURE, Variant
 
 ATTRIBUTES = ("d_out", "num_heads", "head_dim")
 READING = {"LOAD_FAST", "LOAD_ATTR", "LOAD_DEREF"}  # what builds nothing
@@ -42,7 +43,7 @@ class Facts:
 ByBias = dict[bool | None, Facts]  # by qkv_bias; None where it is left out
 
 
-def facts(cls: Any, bias: bool | None, variant: str = "") -> Facts:
+def facts(cls: Any, bias: bool | None, variant: Variant = LECTURE) -> Facts:
     """What the constructor makes, with qkv_bias as given, or left out where it is None."""
     case = cases_of(variant).main
     module = construct(cls, case, bias)

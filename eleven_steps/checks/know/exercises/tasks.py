@@ -21,8 +21,9 @@ from eleven_steps.checks.know.catalogue import edited_source, mistake_named
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import read_toml
 from eleven_steps.checks.run.cases import TASK_CASES, Case, known
-from eleven_steps.checks.run.contract import VARIANTS, is_padding, sizes_besides
+from eleven_steps.checks.run.contract import is_padding, sizes_besides
 from eleven_steps.checks.run.isolate import attempt, clock_paused
+from eleven_steps.checks.run.variant import VARIANTS, Variant
 from eleven_steps.helpers.attention import future_mask
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
@@ -65,7 +66,7 @@ class Write:
     heeds: dict[int, str] = field(default_factory=dict)  # arguments that decide how it is made
 
     @property
-    def variant(self) -> str:
+    def variant(self) -> Variant:
         """The change since the lecture that it is about."""
         return self.cases[0].variant
 
@@ -285,8 +286,8 @@ _CASES = {
     ),
 }
 _CASES |= {
-    variant: tuple(replace(case, variant=variant) for case in _CASES.get(variant, _SINCE))
-    for variant in VARIANTS
+    change: tuple(replace(case, variant=Variant((change,))) for case in _CASES.get(change, _SINCE))
+    for change in VARIANTS
 }
 
 
