@@ -48,7 +48,8 @@ def _made_otherwise(walked: Walk, number: int, op: Op, step: int) -> Difference:
     gave = next((i for i in op.gave if not walked.sound(i)), next(iter(op.gave), None))
     if gave is not None and walked.inside(number):  # what torch takes together is told as one call
         last = next(n for n in range(number, len(walked.steps)) if not walked.inside(n))
-        step = max(step, 5 * any(op_name(e) in MEET for e in walked.ops[number : last + 1]))
+        meets = any(op_name(e) in MEET for e in walked.ops[number : last + 1])
+        step = max(step, 5) if meets else step
         gave = walked.ops[last].gave[0]
     right = [walked.on_the_way(i) for i in op.given if walked.readings[i].family in FAMILIES[1:]]
     if op.failed and op_name(op) == "scaled_dot_product_attention" and all(right):

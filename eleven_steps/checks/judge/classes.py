@@ -74,18 +74,18 @@ def examine(cls: Any, variant: Variant = LECTURE) -> Iterator[Finding]:
         yield built
         return
     yield from constructor.faults(built, variant, lacks=lacking(cls))
-    if lost := constructor.absent(built[True], variant):
+    if lost := constructor.absent(built.biased, variant):
         blame = blamed(cls, cases_of(variant).main) if lost == ["out_proj"] else None
         if blame and blame.found and blame.found.step < 11 and not blame.raised:
             yield tell(blame)  # it goes wrong before the out_proj that is not there
         return
     subject = Subject(cls, built, variant)
     out = subject.out(subject.cases.main)
-    if isinstance(out, Failure) and (finding := constructor.unset(out, built[True])):
+    if isinstance(out, Failure) and (finding := constructor.unset(out, built.biased)):
         yield finding
         return
     odd = constructor.misshapen(subject.shapes, variant)
-    if not odd and (finding := constructor.missized(cls, built[True], variant)):
+    if not odd and (finding := constructor.missized(cls, built.biased, variant)):
         yield finding
         return
     wrong = list(_shapes(subject) if odd else _outputs(subject))
@@ -176,7 +176,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
         more = together(
             naming.result_dropped(blame), more or _here_alone(subject, blame, case, wrong)
         )
-        yield naming.unknown(subject.cls, blame, out, subject.built[True], otherwise, more)
+        yield naming.unknown(subject.cls, blame, out, subject.built.biased, otherwise, more)
 
 
 def _missized(subject: Subject, blame: Blame | None, case: Case) -> Blame | None:
@@ -295,16 +295,16 @@ def _first_finding(cls: Any) -> Finding:
     if finding := next(constructor.faults(built, begun=seen[0].kind != "open"), None):
         return finding
     failed = next((reply.out for reply in seen if isinstance(reply.out, Failure)), None)
-    if failed and (finding := constructor.unset(failed, built[True])):
+    if failed and (finding := constructor.unset(failed, built.biased)):
         return finding
-    open_yet = None if begun else constructor.parts_to_come(built[True])
+    open_yet = None if begun else constructor.parts_to_come(built.biased)
     if not (begun or open_yet):  # it still ends in `...`
         blame = blamed(cls, TASK_CASES[SIZED])
         open_yet = _right_up_to(blame.walked.steps_reached() if blame else 1)
-    finding = open_yet or _forward(cls, built[True], seen)
+    finding = open_yet or _forward(cls, built.biased, seen)
     if finding.kind == "so far":  # of a class that is whole it is seen whether the mask follows it
-        return say(KEPT[built[True].mask]) if built[True].mask in KEPT else finding
-    if finding.kind == "right" and built[True].mask == "parameter":
+        return say(KEPT[built.biased.mask]) if built.biased.mask in KEPT else finding
+    if finding.kind == "right" and built.biased.mask == "parameter":
         return say("mask_parameter")
     return finding
 

@@ -26,7 +26,7 @@ from eleven_steps.checks.run.cases import (
 )
 from eleven_steps.checks.run.contract import signature
 from eleven_steps.checks.run.isolate import Failure
-from eleven_steps.checks.run.making import ATTRIBUTES, ByBias, Facts, Shapes
+from eleven_steps.checks.run.making import ATTRIBUTES, Built, Facts, Shapes
 from eleven_steps.checks.run.variant import ADDED, LECTURE, Variant
 
 QKV_BIASES = {f"{name}.bias" for name in LAYERS[:3]}
@@ -45,7 +45,7 @@ NOWHERE = {"builds": [], "lacks": ("", ""), "later": [], "kept": [], "supers": F
 NAMESPACES = {"torch": torch, "torch.nn": nn, "torch.nn.functional": nn.functional}
 
 
-def constructed(cls: Any, variant: Variant = LECTURE) -> ByBias | Finding:
+def constructed(cls: Any, variant: Variant = LECTURE) -> Built | Finding:
     """What the constructor makes with qkv_bias on, off and left out, or why it makes nothing."""
     sort, name = kind_of(cls)
     if sort == "module":
@@ -54,13 +54,14 @@ def constructed(cls: Any, variant: Variant = LECTURE) -> ByBias | Finding:
         return say("no_module", name=name)
     if sort != "module class":
         return say("no_class", name=name or "NoneType")
-    built = {bias: ask(cls, "facts", bias, variant) for bias in (True, False, None)}
-    failed = next(((b, facts) for b, facts in built.items() if isinstance(facts, Failure)), None)
-    return constructor_raised(cls, cases_of(variant).main, *failed) if failed else built
+    made = {bias: ask(cls, "facts", bias, variant) for bias in (True, False, None)}
+    failed = next(((bias, e) for bias, e in made.items() if isinstance(e, Failure)), None)
+    main = cases_of(variant).main
+    return constructor_raised(cls, main, *failed) if failed else Built(*made.values())
 
 
 def faults(
-    built: ByBias,
+    built: Built,
     variant: Variant = LECTURE,
     begun: bool | None = None,
     lacks: frozenset[str] = frozenset(),
@@ -70,7 +71,7 @@ def faults(
     begun says of a class in progress whether its forward has begun, and is None of a finished one;
     lacks are biases that it may lack.
     """
-    facts = built[True]
+    facts = built.biased
     if facts.listed:
         yield say("layers_in_plain_list")
     elif finding := _absent(facts, variant, begun):
@@ -119,8 +120,8 @@ def _lost(facts: Facts, variant: Variant, lost: list[str], found: str) -> Findin
 # What there is, and is not as it should be
 
 
-def _layers(built: ByBias, lacks: frozenset[str]) -> Iterator[Finding]:
-    shapes, facts = {bias: made.shapes.keys() for bias, made in built.items()}, built[True]
+def _layers(built: Built, lacks: frozenset[str]) -> Iterator[Finding]:
+    facts, names = built.biased, Built(*(made.shapes.keys() for made in built))
     if facts.tied:
         those = " and ".join(facts.tied)
         yield say("weights_shared", those=those) if facts.alone else say("weights_tied")
@@ -130,7 +131,7 @@ def _layers(built: ByBias, lacks: frozenset[str]) -> Iterator[Finding]:
     if facts.frozen:
         step = step_of(parameter.split(".")[0] for parameter in facts.frozen)
         yield say("frozen", step, those=", ".join(facts.frozen))
-    missing, extra = QKV_BIASES - shapes[True] - lacks, QKV_BIASES & shapes[False]
+    missing, extra = QKV_BIASES - names.biased - lacks, QKV_BIASES & names.plain
     for biases, every, some in (
         (missing, "bias_missing", "some_biases_missing"),
         (extra, "bias_always", "some_biases_always"),
@@ -138,22 +139,22 @@ def _layers(built: ByBias, lacks: frozenset[str]) -> Iterator[Finding]:
         if biases:
             name = every if biases == QKV_BIASES else some
             yield say(name, those=", ".join(sorted(biases)))
-    if not extra and QKV_BIASES & shapes[None]:
+    if not extra and QKV_BIASES & names.by_default:
         yield say("bias_by_default")
-    without = [bias for bias in (True, False) if "out_proj.bias" not in shapes[bias]]
-    if without and "out_proj.weight" in shapes[True]:
-        yield say("out_proj_without_bias" if len(without) == 2 else "out_proj_bias_from_qkv")
+    has = ["out_proj.bias" in some for some in (names.biased, names.plain)]
+    if not all(has) and "out_proj.weight" in names.biased:
+        yield say("out_proj_bias_from_qkv" if any(has) else "out_proj_without_bias")
 
 
 def odd_layer(shapes: Shapes, variant: Variant = LECTURE) -> str | None:
     """The first layer of another shape than the right one, the lecture's before others."""
-    right = shapes_of(variant)[True]
+    right = shapes_of(cases_of(variant).biased)
     return next((name for name in right if shapes.get(name, right[name]) != right[name]), None)
 
 
 def misshapen(shapes: Shapes, variant: Variant = LECTURE) -> Finding | None:
     """Describe the first layer of another shape than the right one, if there is one."""
-    main, right = cases_of(variant).main, shapes_of(variant)[True]
+    main, right = cases_of(variant).main, shapes_of(cases_of(variant).biased)
     name = odd_layer(shapes, variant)
     if name is None:
         return None
@@ -226,29 +227,21 @@ def alike_in_shape(name: str, shapes: Shapes, variant: Variant = LECTURE) -> boo
 
     A mistake of the biases themselves is seen in the constructor, and is none of them.
     """
-    planted, right = shapes_of(variant, name), shapes_of(variant)
-    weights = {
-        parameter: shape for parameter, shape in shapes.items() if not parameter.endswith(".bias")
-    }
-    same = planted.keys() == right.keys() and all(
-        planted[bias].keys() == right[bias].keys() for bias in right
-    )
-    return same and weights.items() <= planted[True].items()
+    for case in (cases_of(variant).main, cases_of(variant).biased):
+        planted = shapes_of(case, name)
+        if planted.keys() != shapes_of(case).keys():
+            return False
+    weights = {n: shape for n, shape in shapes.items() if not n.endswith(".bias")}
+    return weights.items() <= planted.items()
 
 
 @functools.cache
-def shapes_of(variant: Variant, *mistakes: str) -> dict[bool, Shapes]:
-    """Shapes of the right class's layers by name, or of one with mistakes, by qkv_bias.
-
-    What cannot be built is left out.
-    """
-    main = cases_of(variant).main
-    modules = {bias: play(replace(main, qkv_bias=bias), *mistakes).module for bias in (False, True)}
-    return {
-        bias: {name: tuple(p.shape) for name, p in lecture_parameters(module, variant).items()}
-        for bias, module in modules.items()
-        if isinstance(module, nn.Module)
-    }
+def shapes_of(case: Case, *mistakes: str) -> Shapes:
+    """Shapes of the right class's layers by name, or of one with mistakes; none if not built."""
+    module = play(case, *mistakes).module
+    if not isinstance(module, nn.Module):
+        return {}
+    return {n: tuple(p.shape) for n, p in lecture_parameters(module, case.variant).items()}
 
 
 # Why it makes nothing, in the learner's own line

@@ -165,7 +165,7 @@ def devices(subject: Subject, case: Case) -> Finding | None:
     made = once(subject.cls, case, Pass(moved="made"))[0]
     if not made.met and not isinstance(made.out, Failure):
         return say("made_on_cpu")
-    kept = subject.built[True].mask == "attribute"
+    kept = subject.built.biased.mask == "attribute"
     return say("mask_not_registered" if kept else "stays_on_cpu")
 
 

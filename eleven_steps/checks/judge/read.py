@@ -8,6 +8,7 @@ that lay the same numbers out alike are read alike.
 import functools
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -54,11 +55,20 @@ def looked_up(values: np.ndarray, table: Table, near: float) -> np.ndarray | Non
     return at
 
 
+class Layout(NamedTuple):
+    """How right numbers lie in a tensor."""
+
+    axes: tuple[str, ...]  # the letters of each, slowest first
+    whole: bool  # whether all of them are there
+    fixed: tuple[tuple[str, int], ...]  # as in Reading, and tokens too
+    ordered: bool  # whether those that are there are in order
+    tokens: tuple[tuple[str, tuple[int, ...]], ...]
+
+
 def laid_out(
     shape: tuple[int, ...], at: tuple[np.ndarray, ...], found: np.ndarray, table: Table
-) -> tuple[tuple[str, ...], bool, tuple[tuple[str, int], ...], bool, tuple]:
-    """The letters of each axis, slowest first; whether all right numbers are there; what is fixed;
-    whether those that are there are in order; which tokens lie along an axis that lacks some.
+) -> Layout:
+    """Read off how numbers lie whose places in a table were found.
 
     A letter belongs to an axis where the place along the axis alone decides it.
     """
@@ -94,7 +104,7 @@ def laid_out(
     part = ordered and "?" not in axes and same.sum() != len(found)
     one = {letter for letter, _ in fixed} - {"w"}  # one head of several, say
     part = part or one and ordered and "?" not in axes
-    return tuple(axes), bool(whole), fixed, bool(part), tuple(places)
+    return Layout(tuple(axes), bool(whole), fixed, bool(part), tuple(places))
 
 
 def _axes_in_order(shape, at, found, axes, table) -> bool:
@@ -297,22 +307,22 @@ class Right:
                 if tell.sum() < 2:
                     continue
                 found, places = table.indices[which[tell]], tuple(place[tell] for place in at)
-                axes, whole, fixed, ordered, some = laid_out(numbers.shape, places, found, table)
+                laid = laid_out(numbers.shape, places, found, table)
+                sequence = "b" in dict(laid.fixed)  # of one alone
                 full = table.family == "scores" or len(values) == tensor.numel()
-                one = table.family == "x" and "b" in dict(fixed)  # of x, which may hold a 0
-                every = len(values) == tensor.numel() or one
-                whole, ordered = whole and full, ordered and every
-                laid = [axis for axis in axes if axis]
-                laid = ["b", *laid] if "b" in dict(fixed) else laid  # of one sequence
-                stage = self.stages[table.family].get("|".join(laid))
+                every = len(values) == tensor.numel()
+                every = every or table.family == "x" and sequence  # which may hold a 0
+                axes = ["b", *filter(None, laid.axes)] if sequence else filter(None, laid.axes)
+                stage = self.stages[table.family].get("|".join(axes))
                 three = np.unique(found[:, table.letters.index("w")]) if not table.who else ()
                 who = table.who or " and ".join(THREE[k] for k in three)
                 scaled = scale > 0 and (scale == 1 or table.family in ("projected", "scores"))
-                reading = Reading(table.family, who, axes, stage, float(scale), None, fixed)
-                if whole and scaled and stage:
+                reading = Reading(table.family, who, laid.axes, stage, float(scale))
+                reading = replace(reading, fixed=laid.fixed)
+                if laid.whole and full and scaled and stage:
                     return reading
-                ordered = bool(ordered and scaled)
-                part = part or replace(reading, stage=None, part=ordered, tokens=some)
+                ordered = bool(laid.ordered and every and scaled)
+                part = part or replace(reading, stage=None, part=ordered, tokens=laid.tokens)
         return part
 
     def holds(self, tensor: torch.Tensor, family: str) -> bool:

@@ -16,7 +16,7 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
 from eleven_steps.checks.run.cases import Case, close, singled
 from eleven_steps.checks.run.isolate import Failure, attempt
-from eleven_steps.checks.run.making import ByBias, Shapes, build
+from eleven_steps.checks.run.making import Built, Shapes, build
 from eleven_steps.checks.run.places import numbers_in
 from eleven_steps.checks.run.variant import LECTURE, Variant
 
@@ -27,9 +27,9 @@ class Subject:
     built is what its constructor makes, and variant the change since the lecture.
     """
 
-    def __init__(self, cls: Any, built: ByBias, variant: Variant = LECTURE):
+    def __init__(self, cls: Any, built: Built, variant: Variant = LECTURE):
         self.cls, self.built, self.variant = cls, built, variant
-        self.shapes: Shapes = built[True].shapes
+        self.shapes: Shapes = built.biased.shapes
         self.cases = cases_for(cls, variant)
         self.found: set[str] = set()  # names of probes, or outputs
         self.seen_in: dict[Case, Seen] = {}
@@ -47,7 +47,8 @@ class Subject:
 
     def plain(self, case: Case) -> Case:
         """The case with biases that only this class or only the right one has set to 0."""
-        own, right = self.built[case.qkv_bias].shapes, shapes_of(self.variant)[case.qkv_bias]
+        like = self.cases.biased if case.qkv_bias else self.cases.main
+        own, right = self.built.at(case).shapes, shapes_of(like)
         return replace(case, without=frozenset(right.keys() ^ own.keys()))
 
     def seen(self, case: Case) -> Seen:

@@ -57,7 +57,7 @@ def training(subject: Subject, case: Case) -> Finding | None:
 def _read(subject: Subject, case: Case) -> Finding | None:
     """What dropping says of its own case, or one of them; of another where that is held."""
     which = _which(subject, case)
-    shapes = subject.built[which.qkv_bias].shapes
+    shapes = subject.built.at(which).shapes
     offset = OFFSET if "out_proj.bias" in shapes else 0.0
     return dropping(subject.cls, subject.plain(which), offset)
 
@@ -306,7 +306,7 @@ def _right_backward(case: Case) -> Seen:
 
 def _asked(subject: Subject, case: Case, mine: Seen, right: Seen) -> list[str]:
     """The parameters whose gradients are compared; a choice has none."""
-    frozen = {*subject.built[True].frozen, *case.without}
+    frozen = {*subject.built.biased.frozen, *case.without}
     names = (name for name, gradient in right.gradients.items() if gradient is not None)
     return [name for name in names if name in mine.gradients and name not in frozen]
 
@@ -342,7 +342,7 @@ def _is(tensor: torch.Tensor, right: Any) -> bool:
 
 def mask_learns(subject: Subject, case: Case) -> Finding | None:
     """Whether the mask is a parameter, which an optimizer would change."""
-    if subject.built[True].mask != "trained":
+    if subject.built.biased.mask != "trained":
         return None
     moved = once(subject.cls, subject.plain(case), Pass(gradients=True))[0].gradients
     learns = isinstance(moved, dict) and moved.get("mask") is not None and moved["mask"].any()

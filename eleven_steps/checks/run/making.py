@@ -5,7 +5,7 @@ import dis
 import re
 import types
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -40,7 +40,16 @@ class Facts:
     frozen: tuple[str, ...] = ()  # parameters of the lecture's names that want no gradient
 
 
-ByBias = dict[bool | None, Facts]  # by qkv_bias; None where it is left out
+class Built(NamedTuple):
+    """What a constructor makes with qkv_bias on, off, and left out."""
+
+    biased: Facts
+    plain: Facts
+    by_default: Facts
+
+    def at(self, case: Case) -> Facts:
+        """What it makes in a case."""
+        return self.biased if case.qkv_bias else self.plain
 
 
 def facts(cls: Any, bias: bool | None, variant: Variant = LECTURE) -> Facts:
