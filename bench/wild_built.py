@@ -7,13 +7,13 @@ import sys
 from typing import Optional
 
 import torch
-from wild_rows import HUB, TABLE, bare, found, in_table, right, wrong
+from wild_rows import HUB, TABLE, bare, found, in_table, row
 
-for row in TABLE["classes"]:
-    in_table(**row)
+for each in TABLE["classes"]:
+    in_table(**each)
 
 
-@right("vit-pytorch==1.26.11", "Attention, its norm taken out", causal=False)
+@row("vit-pytorch==1.26.11", "Attention, its norm taken out", causal=False)
 def vit(d_out, num_heads, head_dim):
     module = found("vit_pytorch.vit:Attention")(d_out, num_heads, head_dim)
     module.norm = torch.nn.Identity()  # it takes x through a norm first
@@ -25,7 +25,7 @@ def lengths(module, x, hidden):
     return module(x, x, x, (~hidden).sum(-1)[None].repeat(len(x), 1))
 
 
-@right("d2l==1.0.3", "MultiHeadAttention", call=lengths)
+@row("d2l==1.0.3", "MultiHeadAttention", call=lengths)
 def d2l(d_out, num_heads, dropout, qkv_bias):
     module = found("d2l.torch:MultiHeadAttention")(d_out, num_heads, dropout, qkv_bias)
     module(*[torch.zeros(1, 2, d_out)] * 3, None)  # its layers are lazy: the first call makes them
@@ -35,8 +35,8 @@ def d2l(d_out, num_heads, dropout, qkv_bias):
 DI_ENGINE = {"qkv": "attention_pre.0", "out_proj": "project.0"}
 
 
-@right("di-engine==0.5.3", "Attention", layers=DI_ENGINE)
-@wrong(
+@row("di-engine==0.5.3", "Attention", layers=DI_ENGINE)
+@row(
     "di-engine==0.3.1", "Attention", (6,), f"{HUB}/opendilab/DI-engine/issues/333", layers=DI_ENGINE
 )
 def di_engine(d_out, num_heads, head_dim, dropout):
@@ -48,8 +48,8 @@ def twice(module, x, hidden):
     return module(x, x)
 
 
-@right("torchtune==0.6.1", "MultiHeadAttention", call=twice)
-@wrong(
+@row("torchtune==0.6.1", "MultiHeadAttention", call=twice)
+@row(
     "torchtune==0.3.1",
     "MultiHeadAttention",
     (7,),
@@ -73,7 +73,7 @@ def padded(module, x, hidden):
     return out.unflatten(0, (b, n))[:, range(n), range(n)]
 
 
-@wrong(
+@row(
     "timm==1.0.7",
     "EvaAttention",
     (6, 7),
@@ -90,7 +90,7 @@ def eva(d_out, num_heads, dropout):
 # Asked as they are: how they are built and called is found out
 
 
-@right("openai-whisper==20250625", "MultiHeadAttention", unaided=True)
+@row("openai-whisper==20250625", "MultiHeadAttention", unaided=True)
 def whisper():
     bare("whisper.decoding", "whisper.transcribe")
     sys.modules["whisper.decoding"].decode = sys.modules["whisper.decoding"].detect_language = None
@@ -110,7 +110,7 @@ class Module(torch.nn.Module):
         return self
 
 
-@wrong(
+@row(
     "tsai==0.4.1",
     "TST._MultiHeadAttention",
     (6,),
@@ -124,7 +124,7 @@ def tsai():
     return found("tsai.models.TST:_MultiHeadAttention")
 
 
-@wrong(
+@row(
     "pytorch-forecasting==1.8.0",
     "AttentionLayer of FullAttention",
     (),

@@ -57,28 +57,23 @@ OURS = ["d_in", "d_out", "context_length", "dropout", "num_heads", "head_dim", "
 TABLE = tomllib.loads(Path(__file__).with_name("wild.toml").read_text("utf-8"))
 
 
-def wrong(
+def row(
     package: str,
     name: str,
-    steps: tuple[int, ...],
-    source: str,
+    steps: tuple[int, ...] = (),
+    source: str = "",
     unaided: bool = False,
     says: str = "",
     **options: Any,
 ) -> Callable:
-    """Put the adapter below into ROWS: the release shipped a mistake at one of these steps."""
+    """Put the adapter below into ROWS: right, or a release with a mistake at one of these steps."""
 
     def keep(build: Callable) -> Callable:
-        row = Row(package, name, steps, source, build, unaided, says, options)
-        ROWS[f"{package} {name}"] = row
+        told = unaided, says, options
+        ROWS[f"{package} {name}"] = Row(package, name, steps, source, build, *told)
         return build
 
     return keep
-
-
-def right(package: str, name: str, **more: Any) -> Callable:
-    """Put the adapter below into ROWS: the class is right."""
-    return wrong(package, name, (), "", **more)
 
 
 def in_table(
@@ -101,7 +96,7 @@ def in_table(
         options["layers"] = {ours: at or None for ours, at in options["layers"].items()}
     for release, at, told in (package, (), ""), (broke, tuple(steps), f"{HUB}/{source}"):
         if release:
-            wrong(release, name, at, told, unaided=is_bare, **options)(adapter)
+            row(release, name, at, told, unaided=is_bare, **options)(adapter)
 
 
 def builder(

@@ -11,7 +11,7 @@ from torch import nn
 
 from eleven_steps.checks import check_attention
 from eleven_steps.checks.judge.answers import check
-from eleven_steps.checks.know.exercises.tasks import QUIZZES, RIGHT, source_of
+from eleven_steps.checks.know.exercises.tasks import QUIZZES, RIGHT_CLASSES, source_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.run.ask import defined
 from eleven_steps.checks.run.cases import BIASED, TASK_CASES, close
@@ -178,7 +178,7 @@ def needs_a_mask(cls):
     assert compare(cls) and hasattr(cls(6, 6, 3, 0.0, 2), "mask")
 
 
-@every("name", RIGHT)
+@every("name", RIGHT_CLASSES)
 def test_the_right_classes_are_right(name):
     assert check_attention(defined(source_of(name))).passed
 

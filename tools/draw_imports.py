@@ -21,7 +21,9 @@ ORDER = [*CHECKS, "sliders", "beyond", "pictures", "helpers"]
 def room(module: str) -> str:
     """Return the room of a module: "pictures" for eleven_steps.pictures.svg."""
     rooms = [name for name in module.split(".") if name in ORDER]
-    return rooms[rooms[0] == "checks" and len(rooms) > 1] if rooms else ""
+    if rooms[:1] == ["checks"]:
+        rooms = rooms[1:] or rooms
+    return rooms[0] if rooms else ""
 
 
 def drawing() -> str:

@@ -276,11 +276,11 @@ class Adapted(nn.Module):
                 biases = [
                     zeros(len(e.weight)) if e.bias is None else e.bias for e in named.values()
                 ]
-                own = {n: self.head_dim + (n == "W_query") * self.rope_dim for n in named}
                 reads_x = "W_query" in named or not self.rope_dim  # and is filled up as x is
-                more = 0, (self.width - self.W_query.in_features) * reads_x
+                more = 0, self.width - self.W_query.in_features if reads_x else 0
                 weights = [nn.functional.pad(layer.weight, more) for layer in named.values()]
-                many = [(-1, answer) for answer in own.values()]
+                turned = {"W_query": self.rope_dim}
+                many = [(-1, self.head_dim + turned.get(name, 0)) for name in named]
                 weights = [e.unflatten(0, n) for e, n in zip(weights, many, strict=True)]
                 biases = [e.view(n) for e, n in zip(biases, many, strict=True)]
                 weights, biases = (map(self._in_pairs, named, some) for some in (weights, biases))
@@ -309,8 +309,8 @@ class Adapted(nn.Module):
             return tensor
         many = -last or round(self.head_dim * self.variant.turning[1])
         some = [*tensor.tensor_split([many], dim=1)]
-        turned = some[bool(last)].unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
-        some[bool(last)] = turned
+        at = 1 if last else 0
+        some[at] = some[at].unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)
         return torch.cat(some, 1)
 
 

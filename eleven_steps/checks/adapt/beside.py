@@ -130,7 +130,7 @@ class Beside(Around):
     def told(self) -> str:
         """The call in a few words."""
         image = PACKED if "cu_seqlens" in self.plain else IMAGE
-        more = [*self.plain, *[image] * self.image]
+        more = [*self.plain, image] if self.image else [*self.plain]
         if self.turns:
             what = "of positions" if self.turning else "1 and 0"
             more.append(f"{', '.join(self.turns)}, cosines and sines {what}, {self.form}")
@@ -151,8 +151,8 @@ def ways_beside(module: Any, causal: bool, turning: bool, width: int, head_dim: 
             shape = _shape(beside, module, width)
             if shape[:2] == (2, 3) and len(shape) == 3:
                 return found
-            running = running or found * bool(shape)
-    return running or tried[len(tried) > 1 and bool(turned_by(module))]
+            running = running or (found if shape else [])
+    return running or (tried[1] if tried[1:] and turned_by(module) else tried[0])
 
 
 def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[list[Any]]:

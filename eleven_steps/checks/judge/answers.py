@@ -23,7 +23,7 @@ from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.paper import FRESH, SHEET, Paper, papers, practised
 from eleven_steps.checks.know.exercises.tasks import (
     QUIZZES,
-    RIGHT,
+    RIGHT_CLASSES,
     TASKS,
     WRONG,
     Catch,
@@ -146,7 +146,7 @@ def judge_test(test: Any) -> Finding:
     sort, name = kind_of(test)
     if sort not in ("callable", "class", "module class"):
         return say("no_function", name=name)
-    names = random.SystemRandom().sample([*WRONG, *RIGHT], len(WRONG) + len(RIGHT))
+    names = random.SystemRandom().sample([*WRONG, *RIGHT_CLASSES], len(WRONG) + len(RIGHT_CLASSES))
     if JUDGES & {*used_by(test)["called"]}:
         return say("test_asks_check")
     replies = ask(test, "verdicts", [source_of(cls) for cls in names])
@@ -155,9 +155,9 @@ def judge_test(test: Any) -> Finding:
     verdicts = dict(zip(names, replies, strict=True))
     if any(verdict is ... for verdict in verdicts.values()):
         return say("open")
-    rejected = [identifier for identifier in RIGHT if verdicts[identifier] is not True]
+    rejected = [identifier for identifier in RIGHT_CLASSES if verdicts[identifier] is not True]
     missed = [identifier for identifier in WRONG if verdicts[identifier] is True]
-    counts = {"right": len(RIGHT), "wrong": len(WRONG), "caught": len(WRONG) - len(missed)}
+    counts = {"right": len(RIGHT_CLASSES), "wrong": len(WRONG), "caught": len(WRONG) - len(missed)}
     if rejected:
         return _rejects(rejected, verdicts[rejected[0]], counts)
     if missed:
@@ -277,7 +277,7 @@ def shown_with(task: Any, answer: Any, finding: Finding) -> dict[str, str]:
         scene = play(finding.case or TASK_CASES[0])
         asked = "run", scene.case, 0.0, [Pass()]
     elif isinstance(task, Catch):
-        asked = "verdicts", [source_of(next(iter(RIGHT)))]
+        asked = "verdicts", [source_of(next(iter(RIGHT_CLASSES)))]
     else:
         return {}
     said = ask(answer, "printed", *asked)

@@ -34,6 +34,9 @@ from eleven_steps.checks.run.recording import Op
 # The family that each step takes.
 NEEDED = {2: "x", **dict.fromkeys((3, 4, 5), "projected"), 6: "scores", 7: "scores"}
 NEEDED |= dict.fromkeys((9, 10, 11), "context")
+# Parts of a softmax in blocks, as blockwise names them, that may be wrong.
+NOT_RESCALED = ("context",), ("total",), ("context", "total")
+UNDIVIDED = ("over",)
 
 
 def at_fault(walked: Walk, number: int) -> Difference:
@@ -224,10 +227,10 @@ def in_blocks(walked: Walk) -> Difference | None:
     width = max(len(_pairs(walked, made[n])[1]) for n in parts)
     out = next((walked.tensors[i] for i in walked.trace.returned if i is not None), None)
     guesses = () if out is None else _not_rescaled(walked, width)
-    what = next((what for what, guess in guesses if close(out, guess)), "")
-    reason = what if what == "undivided" else "rescaled" if what else "blocks"
-    step = 7 if what == reason else 8
-    return walked.differs(parts[0], step, reason, width=width, sums=what)
+    wrong = next((wrong for wrong, guess in guesses if close(out, guess)), ())
+    if wrong == UNDIVIDED:
+        return walked.differs(parts[0], 7, "undivided", width=width)
+    return walked.differs(parts[0], 8, "rescaled" if wrong else "blocks", width=width, sums=wrong)
 
 
 def lacks_keys(walked: Walk, index: int) -> bool:
@@ -249,18 +252,17 @@ def _seen(walked: Walk) -> list[tuple[int, ...]]:
     return [tuple(place) for place in (~hidden).nonzero().tolist()]
 
 
-def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[str, torch.Tensor]]:
+def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
     """The output of a softmax in blocks whose sums stay as they are when the maximum grows."""
     scene = walked.right.scene
     masked = scene["scores"]["scores"].masked_fill(walked.right.hidden, -torch.inf)
     scaled, values = masked / walked.case.head_dim**0.5, scene["transpose"]["values"]
-    one, other = {"context": _as_it_was}, {"total": _as_it_was}
-    guesses = {"sum of values": one, "sum of the exponentials": other, "two sums": one | other}
-    guesses["undivided"] = {"over": lambda context, total, new: context}
+    guesses = {sums: dict.fromkeys(sums, _as_it_was) for sums in NOT_RESCALED}
+    guesses[UNDIVIDED] = {"over": lambda context, total, new: context}
     with torch.no_grad():
-        for what, kept in guesses.items():
-            context = blockwise(scaled, values, width, **kept)
-            yield what, scene.module.out_proj(context.transpose(1, 2).flatten(2))
+        for wrong, parts in guesses.items():
+            context = blockwise(scaled, values, width, **parts)
+            yield wrong, scene.module.out_proj(context.transpose(1, 2).flatten(2))
 
 
 def _as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> torch.Tensor:

@@ -41,7 +41,7 @@ from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
-from eleven_steps.checks.run.cases import LAYERS, SIZED, TASK_CASES, Case, cases_of, close, drawn
+from eleven_steps.checks.run.cases import LAYERS, SIZED, TASK_CASES, Case, cases_of, close, unseen
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 from eleven_steps.checks.run.making import Facts
 from eleven_steps.checks.run.variant import LECTURE, Variant
@@ -128,7 +128,7 @@ def _outputs(subject: Subject) -> Iterator[Finding]:
         yield say("tuple_returned")
     elif not isinstance(returned.out, Failure) and returned.dtype != "torch.float32":
         yield say("other_dtype_returned", dtype=returned.dtype)
-    cases = (*every, drawn(main)[0]) if is_remote(subject.cls) else every
+    cases = (*every, unseen(main)[0]) if is_remote(subject.cls) else every
     other = [case for case in cases if not close(subject.out(case), subject.right(case))]
     if other:
         yield from _why(subject, other)

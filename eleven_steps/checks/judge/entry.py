@@ -15,7 +15,7 @@ from eleven_steps.checks.judge import foreign
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.other_calls import called_otherwise
 from eleven_steps.checks.judge.other_sizes import base_unused
-from eleven_steps.checks.judge.right_as import in_turn
+from eleven_steps.checks.judge.right_as import each_way
 from eleven_steps.checks.judge.say import Outcome, honestly, say, together
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import is_remote, kind_of
@@ -71,7 +71,7 @@ def check_attention(
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
     if not asked.guided and not _elsewhere(cls):
         return honestly("", _judged_alone, asked)
-    return honestly("", in_turn, _judged_elsewhere, asked)
+    return honestly("", each_way, _judged_elsewhere, asked)
 
 
 def _elsewhere(cls: Any) -> bool:

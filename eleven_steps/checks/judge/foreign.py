@@ -112,7 +112,8 @@ def fitting(asked: Asked) -> type[Adapted] | None:
                 out = once(reading, main, Pass())[0].out
                 if close(out, right):
                     return reading
-                failed += [reading.call] * isinstance(out, Failure)
+                if isinstance(out, Failure):
+                    failed.append(reading.call)
     except (TimeUp, Unread):
         pass
     return None

@@ -32,7 +32,7 @@ from eleven_steps.checks.know.exercises.tasks import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
-from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, drawn, other_numbers
+from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, other_numbers, unseen
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.recording import Trace
 
@@ -42,7 +42,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
     sort, name = kind_of(answer)
     if sort not in ("callable", "class", "module class", "module"):
         return say("no_function", name=name)
-    more = drawn(task.cases[1]) if is_remote(answer) else ()
+    more = unseen(task.cases[1]) if is_remote(answer) else ()
     scenes = [play(case) for case in (*task.cases, *more)]
     *returned, again = _returned(task, answer, [*scenes, scenes[FIRST]])
     if any(part is ... for parts in returned for part in parts):
@@ -185,7 +185,7 @@ def _why(
     elif finding := _from_outside(task, answer, used, scenes, faults):
         return finding
     else:
-        one = _unused(task, answer, scenes[FIRST], returned[FIRST])
+        one = _ignored(task, answer, scenes[FIRST], returned[FIRST])
         likes = {i: back[i] or one or _like(task, returned, scenes, i) for i in back}
         at = _spoken_of(faults, likes, [naming.error_of(parts and parts[0]) for parts in returned])
         text = together(faults[at].text, likes[at])
@@ -325,7 +325,7 @@ def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:
     return Pair(task.step, part.detach(), right, scene, given, letters)
 
 
-def _unused(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
+def _ignored(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
     given, own = task.gets(scene), [part for part in parts if is_tensor(part)]
     whole = not any(map(is_tensor, task.answer(scene)))  # of sizes alone
     if whole or len(given) == 1 or len(own) < len(parts) or any(e.isnan().all() for e in own):

@@ -214,7 +214,7 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
         longer = known("longer", (1, 2 * case.context_length, case.d_in))  # it may be refused
         if not isinstance(first, torch.Tensor):
             return None
-        changes = {
+        acts = {
             "kept_of_same": lambda: None,
             "eval_again": module.eval,
             "train_and_eval": lambda: module.train().eval(),
@@ -223,8 +223,8 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
             "another_made": lambda: attempt(lambda: _made(cls, other)[-1](other.x)),
             "called_often": lambda: [run(case.x[:1]) for _ in range(OFTEN)],
         }
-        for name, change in changes.items():
-            change()
+        for name, act in acts.items():
+            act()
             if not close(run(case.x), first):
                 return say(name, times=OFTEN)
         if name := _switched(module, run, case.x, first):
@@ -232,8 +232,12 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
         if not (begins(cls) or _learns_of_first(module, run, case.x)):
             return say("gradients_of_second")
         lengths = {*range(1, case.context_length + 1)} - {case.num_tokens}
-        fresh_ones = (False, (), "state_elsewhere"), (True, (), "parameter_replaced")
-        for assigned, read, name in (*fresh_ones, (False, lengths, "lengths_read")):
+        fresh_ones = {  # whether parameters are replaced, and lengths that are read before
+            "state_elsewhere": (False, ()),
+            "parameter_replaced": (True, ()),
+            "lengths_read": (False, lengths),
+        }
+        for name, (assigned, read) in fresh_ones.items():
             torch.default_generator.manual_seed(1)  # what it draws besides is another
             _, fresh, run = _made(cls, case)
             fresh.eval().load_state_dict(_state(module), assign=assigned)

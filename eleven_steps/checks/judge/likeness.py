@@ -241,7 +241,7 @@ def _one_axis_less(pair: Pair) -> str:
                 index = f"[{':, ' * dim}{at}]"
                 found = say("slice_of_right", index=index, axis=axis)
                 return (say("it_is", code=name + index) if name else found).text
-            for how in ("sum", "mean", *["amax"] * bool(name)):
+            for how in ("sum", "mean", "amax") if name else ("sum", "mean"):
                 if close(pair.part, getattr(tensor, how)(dim)):
                     found = name or say("over_an_axis", how=wording(how), axis=axis).text
                     return say("it_is", code=f"{name}.{how}({dim})").text if name else found

@@ -28,7 +28,7 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     wrong = [i for i, reading in three if reading.who not in needed]
     wrong = wrong or [three[0 if lost == "queries" else -1][0]]
     fixed = walked.readings[wrong[0]].fixed  # of the head that a turn of a loop is for
-    idle = _unused(walked, lost, [*walked.came, *op.given], {*dict(fixed)})
+    idle = _left_over(walked, lost, [*walked.came, *op.given], {*dict(fixed)})
     if not idle:
         chain = sorted(n for n in walked.back(wrong) if walked.steps[n] == 2)
         at = chain[-1] if chain else number
@@ -84,7 +84,7 @@ def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | N
     return other or walked.differs(number, 4, "skipped", op.given[0], for_step=5)
 
 
-def _unused(walked: Walk, who: str, start: list[int], fixed: set[str]) -> list[int]:
+def _left_over(walked: Walk, who: str, start: list[int], fixed: set[str]) -> list[int]:
     """The right queries, keys or values that nothing on the way to some tensors takes."""
     used = {i for n in walked.back(start) for i in walked.ops[n].given} | {*start}
     mine = (

@@ -399,7 +399,7 @@ def _with_ids(
     parts = torch.zeros_like(plain)
     for i, x, own in zip(range(case.b), case.x, ids, strict=True):
         for those in [own >= 0] if each_row else [own == number for number in own.unique()]:
-            part = run(x[None, those], *[own[None]] * each_row)
+            part = run(x[None, those], own[None]) if each_row else run(x[None, those])
             parts[i, those] = torch.nan if isinstance(part, Failure) else part[0]
     return whole, parts, plain
 

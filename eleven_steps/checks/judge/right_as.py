@@ -47,15 +47,15 @@ RIGHT_BUT |= {"wrong_in_forks", "another_in_pieces", "wrong_padded_in_pieces"}
 Judge = Callable[[Asked], Outcome]
 
 
-def in_turn(judge: Judge, asked: Asked) -> Outcome:
-    """Say, without a sound of theirs, what _in_turn says, and what may have been meant."""
+def each_way(judge: Judge, asked: Asked) -> Outcome:
+    """Judge a class in each way that it can be built, silently, and say what may be meant."""
     with silenced():
-        verdict = _in_turn(judge, asked)
+        verdict = _each_way(judge, asked)
     meant = "no_mask" in verdict.mistakes and "right_as" not in verdict.claims
     return replace(verdict, note=together(verdict.note, wording("meant_so") if meant else ""))
 
 
-def _in_turn(judge: Judge, asked: Asked) -> Outcome:
+def _each_way(judge: Judge, asked: Asked) -> Outcome:
     """Judge a class in each way that it can be built; say of a wrong one what it is right as."""
     try:
         module, sized = _module_and_sizes(asked)
@@ -161,9 +161,11 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[Variant]
     main = asked.main
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
     must = ["norm:1" if whole and change == "norm" else change for change in must]
-    must += ["vnorm"] * any(VALUES_NORMED.fullmatch(name) for name, _ in module.named_modules())
+    if any(VALUES_NORMED.fullmatch(name) for name, _ in module.named_modules()):
+        must.append("vnorm")
     one = {main.head_dim, main.head_dim * (main.num_heads + 2)}  # rows of keys, or of all three
-    must += ["gqa:1"] * (not one.isdisjoint(len(e) for e in parameters.values() if e.dim() > 1))
+    if any(len(e) in one for e in parameters.values() if e.dim() > 1):
+        must.append("gqa:1")
     signs = [change for size, change in SIGNS.items() if size in sized]
     more = [",".join(e) for n in range(len(signs) + 1) for e in itertools.combinations(signs, n)]
     for scale, base, sign in itertools.product(("", "unscaled"), ("", *UNSIGNED), more):
@@ -246,7 +248,8 @@ def _turning(asked: Asked) -> Variant | None:
     if not found or found == USUAL_TURN:
         return None
     base, share = found
-    rope = f"rope:{base:.{0 if base == round(base) else 3}f}" + f":{share:g}" * (share < 1)
+    rope = f"rope:{base:.{0 if base == round(base) else 3}f}"
+    rope += f":{share:g}" if share < 1 else ""
     return asked.variant.but(rope=rope)
 
 
@@ -257,7 +260,7 @@ def _changes(variant: Variant, own: Variant = LECTURE) -> str:
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
     heads = "MQA" if variant.numbers("gqa") else "GQA"
     names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
-    norms = "norms of queries and keys" + " over all heads" * bool(variant.numbers("norm"))
+    norms = "norms of queries and keys" + (" over all heads" if variant.numbers("norm") else "")
     names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
     names |= {"vnorm": "norms of values", "latent": "keys and values made from a latent"}
     names |= {"window": "a window", "gate": "a gate"}

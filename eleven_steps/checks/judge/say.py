@@ -83,7 +83,7 @@ class Outcome:
         mark, colour = MARKS.get(self.kind, WRONG)
         text = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(together(self.message, self.note)))
         shown = "".join(
-            f"<details{' open' * (lines != self.cell or len(lines.splitlines()) <= FEW)}>"
+            f"<details{' open' if lines != self.cell or len(lines.splitlines()) <= FEW else ''}>"
             f"<summary>{said}</summary>"
             f"<pre>{escape(lines)}</pre></details>"
             for said, lines in self._lines()

@@ -126,12 +126,12 @@ def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> 
     if main in wrong:
         return ""
     moved = ((name, other) for name, other in _single(case, main) if takes(subject.cls, other))
-    changes = [name for name, other in moved if close(subject.out(other), subject.right(other))]
-    if case.d_in == case.d_out and "d_in" in changes:  # the others only make the output wider
-        changes = [change for change in changes if change in ("qkv_bias", "d_in")]
-    if changes == ["qkv_bias"]:
+    letters = [name for name, other in moved if close(subject.out(other), subject.right(other))]
+    if case.d_in == case.d_out and "d_in" in letters:  # the others only make the output wider
+        letters = [letter for letter in letters if letter in ("qkv_bias", "d_in")]
+    if letters == ["qkv_bias"]:
         return say("right_without_bias").text
-    values = {name: getattr(main, name) for name in changes}
+    values = {name: getattr(main, name) for name in letters}
     told = " or ".join(f"{name} to {value}" for name, value in values.items())
     hint = wording("changed_alone", changes=told) if told else ""
     return together(say("right_elsewhere", where=where).text, hint)

@@ -154,8 +154,8 @@ def show_lines(*identifiers: str) -> str:
     variant = _variant_of(identifiers)
     both = edited_source(variant=variant), edited_source(*identifiers, variant=variant)
     lines = ([line.split("  # ")[0].strip() for line in source.splitlines()] for source in both)
-    changes = difflib.ndiff(*lines)
-    return "\n".join(line.rstrip() for line in changes if line[:2] in ("- ", "+ "))
+    compared = difflib.ndiff(*lines)
+    return "\n".join(line.rstrip() for line in compared if line[:2] in ("- ", "+ "))
 
 
 def edited_source(*identifiers: str, variant: Variant = LECTURE) -> str:
@@ -177,8 +177,8 @@ def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
         ValueError: two want to change the same text.
     """
     texts: list[str] = []
-    for who, changes in edits.items():
-        for old, new in changes.items():
+    for who, own in edits.items():
+        for old, new in own.items():
             if old not in source:
                 others = f"which another of {', '.join(edits)} changes too"
                 raise ValueError(f"{who} changes {old!r}, {others}")

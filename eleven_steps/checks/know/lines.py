@@ -54,7 +54,7 @@ class WrongLines:
         """Yield every choice, the right lines first."""
         for chosen in itertools.product(*(range(len(line.texts)) for line in self.lines)):
             chosen_edits = [line.edits[k] for line, k in zip(self.lines, chosen, strict=True)]
-            edits = {LINES[name]: new for changes in chosen_edits for name, new in changes.items()}
+            edits = {LINES[name]: new for own in chosen_edits for name, new in own.items()}
             source = with_edits(edited_source(), {self.step: edits})
             yield Chosen(chosen, class_of(source), reasons(chosen_edits))
 

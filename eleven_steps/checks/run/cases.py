@@ -212,11 +212,11 @@ FIRST, SIZED = 0, 2  # the one before a learner's eyes; the one in which all siz
 
 def known(name: str, shape: Iterable[int], scale: float = 1.0) -> torch.Tensor:
     """Random numbers that depend on name and shape alone."""
-    return scale * _drawn(name, tuple(shape))
+    return scale * _numbers(name, tuple(shape))
 
 
 @functools.cache
-def _drawn(name: str, shape: tuple[int, ...]) -> torch.Tensor:
+def _numbers(name: str, shape: tuple[int, ...]) -> torch.Tensor:
     seed = zlib.crc32(f"{name}{shape}".encode())
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
@@ -297,7 +297,7 @@ def close(one: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
     return bool(far <= tolerance * (1 + other.abs().max()))
 
 
-def drawn(near: Case = TASK_CASES[1]) -> tuple[Case, Case]:
+def unseen(near: Case = TASK_CASES[1]) -> tuple[Case, Case]:
     """Two cases that nobody has seen, one of near's sizes, for an answer that lives elsewhere."""
     draw = random.SystemRandom()
     num_heads, head_dim = draw.sample((4, 6, 8) if near.variant else range(3, 6), 2)

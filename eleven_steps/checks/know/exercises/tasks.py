@@ -228,7 +228,7 @@ _LOOPED = f"""{_BUILT}
             contexts.append(self.dropout(weights) @ values)
         return self.out_proj(torch.cat(contexts, -1))
 """
-RIGHT = {
+RIGHT_CLASSES = {
     "the course's own class": "",
     "a class that stores no mask and lets torch's fused function attend": _FUSED,
     "a class that loops over its heads and draws its weights in another order": _LOOPED,
@@ -236,8 +236,8 @@ RIGHT = {
 
 
 def source_of(name: str) -> list[str]:
-    """Return the lines of a class, by a key of RIGHT or an identifier of a mistake."""
-    source = RIGHT[name] if name in RIGHT else edited_source(name)
+    """Return the lines of a class, by a key of RIGHT_CLASSES or an identifier of a mistake."""
+    source = RIGHT_CLASSES[name] if name in RIGHT_CLASSES else edited_source(name)
     return (source or edited_source()).strip().splitlines()
 
 
