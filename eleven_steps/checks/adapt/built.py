@@ -94,16 +94,19 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
 
 
 def _constructed(build: Build, named: Sizes, configs: Sizes, sizes: Sizes) -> Any:
-    """What a constructor makes; a config gets each of our sizes that it lacks, once it is read."""
+    """What a constructor makes; a config gets each of our sizes that it lacks, once it is read.
+
+    A cap or a window that nobody asks for is None.
+    """
     try:
         return build(**named)
     except AttributeError as error:
         lost, has = _field(error.name or ""), getattr(error.obj, "__dict__", None)
         parts = (e for c in configs.values() for e in getattr(c, "__dict__", {}).values())
         ours = any(error.obj is config for config in (*configs.values(), *parts))
-        if lost not in sizes or not ours or has is None or error.name in has:
+        if lost not in {*sizes, *SIGNS} or not ours or has is None or error.name in has:
             raise
-        has[error.name] = sizes[lost]
+        has[error.name] = sizes.get(lost)
     return _constructed(build, named, configs, sizes)
 
 
