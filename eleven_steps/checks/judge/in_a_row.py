@@ -227,6 +227,10 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
             act()
             if not close(run(case.x), first):
                 return say(name, times=OFTEN)
+        wide = nn.functional.pad(case.x, (0, getattr(made, "width", case.d_in) - case.d_in))
+        run(over := wide + 1)
+        if not close(run(over.copy_(wide)), first):
+            return say("kept_of_memory")
         if name := _switched(module, run, case.x, first):
             return say("path_switched", name=name)
         if not (begins(cls) or _learns_of_first(module, run, case.x)):
@@ -263,7 +267,8 @@ def _made(cls: Any, case: Case) -> tuple[nn.Module, nn.Module, Run]:
     def run(x: torch.Tensor) -> Any:
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
         hidden = hidden.triu(1) if made.causal else hidden & False
-        x = nn.functional.pad(x, (0, made.width - case.d_in))
+        if x.shape[-1] < made.width:
+            x = nn.functional.pad(x, (0, made.width - case.d_in))
         x = x.transpose(0, 1) if made.called.call.first else x
         return output(attempt(made.called, x, hidden), case.d_out)
 
