@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from eleven_steps.checks.run.places import readings, with_constants
+from eleven_steps.checks.run.places import names_read, with_constants
 
 NOTHING = {"names": [], "constants": [], "called": []}
 keys = torch.ones(2, 3)
@@ -17,10 +17,10 @@ def reading(**found):
 
 
 def test_two_functions_in_a_line_are_told_apart():
-    assert readings(first) == reading(names=["layer"], constants=[3], called=["layer"])
-    assert readings(second) == reading(names=["keys"], constants=[5], called=["keys"])
+    assert names_read(first) == reading(names=["layer"], constants=[3], called=["layer"])
+    assert names_read(second) == reading(names=["keys"], constants=[5], called=["keys"])
     inner = (lambda m: lambda k: k * 7 - m)(2)
-    assert readings(inner)["constants"] == [7]
+    assert names_read(inner)["constants"] == [7]
     assert with_constants(inner, {7: 8})(1) == 6
 
 
@@ -29,7 +29,7 @@ def test_names_of_its_own_are_not_the_notebooks():
         layer = [keys for keys in range(4)]
         return layer, scale, -1, 0
 
-    assert readings(function) == reading(constants=[4], called=["range"])  # -1 is no size
+    assert names_read(function) == reading(constants=[4], called=["range"])  # -1 is no size
 
 
 def test_numbers_are_replaced_and_all_else_stays():
@@ -45,7 +45,7 @@ def test_numbers_are_replaced_and_all_else_stays():
 
 
 def test_without_source_only_the_names_are_known_and_no_number_is_replaced():
-    assert readings(eval("lambda m: m / 3 + keys")) == reading(called=["keys"])
-    assert readings(torch.softmax) == readings(None) == readings(int) == NOTHING
+    assert names_read(eval("lambda m: m / 3 + keys")) == reading(called=["keys"])
+    assert names_read(torch.softmax) == names_read(None) == names_read(int) == NOTHING
     with pytest.raises(TypeError, match="source"):
         with_constants(eval("lambda m: m / 3"), {3: 5})

@@ -21,7 +21,7 @@ from torch.nn.modules.module import register_module_forward_hook
 
 from eleven_steps.checks.know.catalogue import LINES, MISTAKES
 from eleven_steps.checks.know.right import play
-from eleven_steps.checks.run.cases import Case, known
+from eleven_steps.checks.run.cases import Case, seeded
 
 BUILT = (
     "`MultiHeadAttention(d_in={d_in}, d_out={d_out}, context_length={context_length}, dropout=0.0, "
@@ -112,7 +112,7 @@ class Drawn(Case):
 
 def whole(name: str, shape: Iterable[int]) -> torch.Tensor:
     """Return whole numbers from -2 to 2 that depend on name and shape."""
-    return known(name, shape).round().clamp(-2, 2) + 0.0
+    return seeded(name, shape).round().clamp(-2, 2) + 0.0
 
 
 KINDS: dict[str, Kind] = {

@@ -121,7 +121,7 @@ class Block:
 
 
 class Adapted(nn.Module):
-    """What adapted makes: the lecture's four layers, whose weights are lent to a module inside.
+    """A wrapper with the lecture's four layers, whose weights are lent to the module inside.
 
     x is filled up with zeros where the module wants one width. A bias of out_proj that it lacks is
     added behind it, and so is out_proj itself where it has none.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from eleven_steps.checks.run.cases import known
+from eleven_steps.checks.run.cases import seeded
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import attempt
 
@@ -58,7 +58,7 @@ INTEGERS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 }
 SUMS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "-10000 where a key is hidden": lambda hidden, x: -1e4 * hidden.to(x.dtype),
-    "numbers that are added": lambda hidden, x: known("sum", hidden.shape).to(x) - 1e4 * hidden,
+    "numbers that are added": lambda hidden, x: seeded("sum", hidden.shape).to(x) - 1e4 * hidden,
 }
 
 

@@ -23,17 +23,17 @@ from eleven_steps.checks.run.variant import Variant
 
 
 class Callee:
-    """A reading of a class that is right, and what it was asked besides."""
+    """A wrapper of a class that is right, and what it was asked besides."""
 
-    def __init__(self, reading: type[Adapted]):
-        self.reading, self.case = reading, cases_of(reading.variant).main
-        self.variant = reading.variant
-        made = attempt(build, reading, self.case)
+    def __init__(self, wrapper: type[Adapted]):
+        self.wrapper, self.case = wrapper, cases_of(wrapper.variant).main
+        self.variant = wrapper.variant
+        made = attempt(build, wrapper, self.case)
         failed = isinstance(made, Failure)
         self.inner, self.width = (None, 0) if failed else (made.called.inner, made.width)
-        self.judged = reading  # at the moment: it may be one that stands beside
+        self.judged = wrapper  # at the moment: it may be one that stands beside
         self.notes: list[str] = []  # what is said of it besides
-        self.tried: list[Any] = [reading.call]
+        self.tried: list[Any] = [wrapper.call]
         self.shown: list[str] = []  # flags with which right weights are returned
         self.apart: list[str] = []  # what does not run together
         self.settled: set[str] = set()  # parameters with a question of their own
@@ -54,8 +54,8 @@ class Callee:
     @property
     def options(self) -> list[inspect.Parameter]:
         """Those of its constructor that it is told nothing for."""
-        told = sizes_given(self.case) | self.reading.choice
-        every = left_as_is(self.reading.build, told)
+        told = sizes_given(self.case) | self.wrapper.choice
+        every = left_as_is(self.wrapper.build, told)
         return [parameter for parameter in every if parameter.name not in self.settled]
 
     @property
@@ -72,8 +72,8 @@ class Callee:
             return called(right, case, case.x, record=record)
 
     def called(self, call: Any) -> type[Adapted]:
-        """The same reading, called in another way."""
-        return type(self.reading.__name__, (self.reading,), {"call": staticmethod(call)})
+        """The same wrapper, called in another way."""
+        return type(self.wrapper.__name__, (self.wrapper,), {"call": staticmethod(call)})
 
     def seen(self, call: Any, *xs: torch.Tensor | None) -> list[Seen]:
         """What is seen of one module, called in another way with each x in a row.
@@ -125,7 +125,7 @@ def x_written(every: Iterable[Seen], call: str) -> Finding | None:
 # What depends on what
 
 
-def hides_by_itself(reading: type[Adapted], case: Case) -> bool | None:
+def hides_by_itself(wrapper: type[Adapted], case: Case) -> bool | None:
     """Whether some token has no part in what comes out at some other; None if that is not seen.
 
     Where sequences mix, what is called a token here is none.
@@ -135,34 +135,34 @@ def hides_by_itself(reading: type[Adapted], case: Case) -> bool | None:
         other = case.x
         other[:, token] += 1
         moved.append(other)
-    first, *rest = [seen.out for seen in seen_of(reading, case, None, *moved)] or [None]
-    if first is None or mixes(reading, case):
+    first, *rest = [seen.out for seen in seen_of(wrapper, case, None, *moved)] or [None]
+    if first is None or mixes(wrapper, case):
         return None
     return any(not (out - first).abs().amax((0, 2)).gt(1e-6).all() for out in rest)
 
 
-def mixes(reading: type[Adapted], case: Case) -> bool:
+def mixes(wrapper: type[Adapted], case: Case) -> bool:
     """Whether one sequence of a batch moves what comes out of another: it is no batch then."""
     other = case.x
     other[0] += 1
-    both = seen_of(reading, case, None, other)
+    both = seen_of(wrapper, case, None, other)
     return bool(both) and not close(*(seen.out[1:] for seen in both))
 
 
-def joins(reading: type[Adapted], case: Case) -> bool:
+def joins(wrapper: type[Adapted], case: Case) -> bool:
     """Whether queries find the keys of another sequence, and those of their own beside them."""
-    variant = reading.variant.but(full="").beside("other")
-    if variant is None or len(reading.call.names) < 2:
+    variant = wrapper.variant.but(full="").beside("other")
+    if variant is None or len(wrapper.call.names) < 2:
         return False
     x, other = case.x, case.x[:, [0, *range(case.num_tokens)]].flip(-1)  # a token more
     with torch.no_grad():
         right = build(planted(variant=variant), replace(case, variant=variant))
-        out = attempt(attempt(build, reading, case), x, other)
+        out = attempt(attempt(build, wrapper, case), x, other)
         wanted = right(x, torch.cat([x, other], 1))
     return getattr(out, "shape", None) == wanted.shape and close(out, wanted)
 
 
-def seen_of(reading: type[Adapted], case: Case, *xs: torch.Tensor | None) -> list[Seen]:
+def seen_of(wrapper: type[Adapted], case: Case, *xs: torch.Tensor | None) -> list[Seen]:
     """What is seen of one module in a row; nothing where a call fails or has another shape."""
-    every, shape = once(reading, case, *map(Pass, xs)), (case.b, case.num_tokens, case.d_out)
+    every, shape = once(wrapper, case, *map(Pass, xs)), (case.b, case.num_tokens, case.d_out)
     return every if all(getattr(reply.out, "shape", None) == shape for reply in every) else []

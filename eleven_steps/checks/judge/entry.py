@@ -118,8 +118,8 @@ def _judged_alone(asked: foreign.Asked) -> Outcome:
         return verdict
     try:
         with isolated(foreign.READ_WITHIN):
-            reading, *_ = foreign.readings_of(asked)
-            return called_otherwise(asked, False, reading, verdict)[1]
+            wrapper, *_ = foreign.wrappers_of(asked)
+            return called_otherwise(asked, False, wrapper, verdict)[1]
     except (TimeUp, foreign.Unread):
         return replace(verdict, note=wording("left_alone", names=names))
 
@@ -132,18 +132,18 @@ def _judged_elsewhere(asked: foreign.Asked) -> Outcome:
     asked = replace(asked, variant=whole)
     try:
         with isolated(foreign.READ_WITHIN):
-            readings = foreign.readings_of(asked)
-        reading, verdict = foreign.best(readings)
+            wrappers = foreign.wrappers_of(asked)
+        wrapper, verdict = foreign.best(wrappers)
         if verdict.passed:
             with isolated(foreign.READ_WITHIN):
-                reading, verdict = called_otherwise(asked, cached, reading, verdict)
+                wrapper, verdict = called_otherwise(asked, cached, wrapper, verdict)
     except TimeUp:
         return say("too_slow", seconds=foreign.READ_WITHIN).outcome("")
     except foreign.Unread as error:
         return _of_unread(asked, error)
-    first = wording("takes_first") if reading.call.first and not verdict.passed else ""
+    first = wording("takes_first") if wrapper.call.first and not verdict.passed else ""
     message = together(first, verdict.message)
-    return replace(verdict, message=message, note=together(verdict.note, _note(reading, verdict)))
+    return replace(verdict, message=message, note=together(verdict.note, _note(wrapper, verdict)))
 
 
 def _of_unread(asked: foreign.Asked, error: foreign.Unread) -> Outcome:
@@ -158,28 +158,28 @@ def _of_unread(asked: foreign.Asked, error: foreign.Unread) -> Outcome:
 # What is said of it
 
 
-def _note(reading: type[Adapted], verdict: Outcome) -> str:
-    cases = cases_of(reading.variant)
-    without = [] if "dropout" in reading.asked else ["dropout"]
-    without += sorted(reading.lacks)
-    without += [] if "d_in" in reading.asked else [wording("one_width")]
+def _note(wrapper: type[Adapted], verdict: Outcome) -> str:
+    cases = cases_of(wrapper.variant)
+    without = [] if "dropout" in wrapper.asked else ["dropout"]
+    without += sorted(wrapper.lacks)
+    without += [] if "d_in" in wrapper.asked else [wording("one_width")]
     refused: dict[str, dict[str, None]] = {}
     for case in cases.every:
-        if why := refusal(reading, case):
+        if why := refusal(wrapper, case):
             heads = f"d_out = {case.d_out}, num_heads = {case.num_heads}"
             refused.setdefault(why, {})[heads] = None
     without += [f"{' and '.join(those)} ({why})" for why, those in refused.items()]
     note = wording("not_tried", those="; ".join(without)) if without else ""
-    ends = {place.role for place in reading.kept}
+    ends = {place.role for place in wrapper.kept}
     early = wording("no_out_proj") if verdict.passed and "out_proj" not in ends else ""
-    told = reading.told, _left_aside(reading, cases.main), note
-    return together(base_unused(reading), early, *told)
+    told = wrapper.told, _left_aside(wrapper, cases.main), note
+    return together(base_unused(wrapper), early, *told)
 
 
-def _left_aside(reading: type[Adapted], case: Case) -> str:
+def _left_aside(wrapper: type[Adapted], case: Case) -> str:
     """Which dropout is not judged, in a sentence; "" if all is."""
-    if "dropout" not in reading.asked:
+    if "dropout" not in wrapper.asked:
         return ""
     first = case.d_in, case.d_out, case.context_length, 0.5, case.num_heads
-    names = getattr(attempt(reading, *first, **sizes_besides(case)), "set_aside", ())
+    names = getattr(attempt(wrapper, *first, **sizes_besides(case)), "set_aside", ())
     return wording("left_aside", names=", ".join(names)) if names else ""

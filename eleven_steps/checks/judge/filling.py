@@ -38,12 +38,12 @@ def padded(callee: Callee) -> Iterator[Finding | None]:
         if not (sure or lengths or name in MASKS and name != "bias"):
             continue
         ways = [LENGTH] if lengths else itertools.product(KINDS, FILLED)
-        ways = [Padded(callee.reading.call, name, *options) for options in ways]
+        ways = [Padded(callee.wrapper.call, name, *options) for options in ways]
         way, wrote, wrong = _form(callee, ways, sure)
         if lengths:
             as_lengths = {"wrong_padded_filling": "wrong_lengths", "wrong_padded_nothing": ""}
             wrong = as_lengths.get(wrong, wrong)
-        plain = callee.out(callee.reading.call) if wrong else None
+        plain = callee.out(callee.wrapper.call) if wrong else None
         if plain is not None and not close(plain, callee.right):
             wrong = "wrong_after_filling"
         yield _said(not wrong, wrong, name=name)
@@ -67,7 +67,7 @@ def each_text(callee: Callee) -> Iterator[Finding | None]:
 
     It is asked in each shape in which it is right while it hides nothing more.
     """
-    call = callee.reading.call
+    call = callee.wrapper.call
     way = call.way
     if not way.mask or way.kind not in KINDS:
         return
@@ -91,7 +91,7 @@ def each_text(callee: Callee) -> Iterator[Finding | None]:
 
 def mask_sums(callee: Callee) -> Iterator[Finding | None]:
     """What a mask of 0 and -inf is added to may get other numbers: some hide, others count."""
-    way, case, changes = callee.reading.call, callee.case, callee.variant.names
+    way, case, changes = callee.wrapper.call, callee.case, callee.variant.names
     if not isinstance(way, Way) or way.kind not in KINDS or {"cap", "linear"} & {*changes}:
         return
     kinds = "-inf where a key is hidden", "1 where a key is hidden", *SUMS

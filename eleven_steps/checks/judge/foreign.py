@@ -63,38 +63,38 @@ class Asked:
 # Which of them to judge
 
 
-def readings_of(asked: Asked) -> list[type[Adapted]]:
+def wrappers_of(asked: Asked) -> list[type[Adapted]]:
     """The way to read a class with which it is right; else those that get it farthest."""
     main, hides = asked.main, None
     every, right = [], play(main).out
-    for reading in every_reading(asked):
-        masked = reading.call.mask
+    for wrapper in every_wrapper(asked):
+        masked = wrapper.call.mask
         if masked and hides:  # a mask of ours would stand in for its own
             continue
-        out = once(reading, main, Pass())[0].out
+        out = once(wrapper, main, Pass())[0].out
         if close(out, right):
-            return [reading]
+            return [wrapper]
         if hides is None and not (masked or isinstance(out, Failure)):
-            hides = hides_by_itself(reading, main)
+            hides = hides_by_itself(wrapper, main)
         tensors = (other for _, other in every if isinstance(other, torch.Tensor))
         if isinstance(out, Failure) or not any(torch.equal(out, e) for e in tensors):
-            every.append((reading, out))
+            every.append((wrapper, out))
     if not every:
         told = "" if asked.layers else wording("unread_not_told")
         raise Unread(together(wording("unread_layout", of=asked.variant or "the lecture"), told))
-    runs = [reading for reading, out in every if not isinstance(out, Failure)]
-    raised = [reading for reading, out in every if isinstance(out, Failure) and out.number]
+    runs = [wrapper for wrapper, out in every if not isinstance(out, Failure)]
+    raised = [wrapper for wrapper, out in every if isinstance(out, Failure) and out.number]
     if not runs and raised and of_the_lecture(asked):
         return raised[:1]
     if not runs:
         raise Unread(wording("unread_call", error=every[0][1].told))
     runs = [run for run in runs if not mixes(run, main)] or runs
-    reached = {reading: _reached(reading, main) for reading in runs}
+    reached = {wrapper: _reached(wrapper, main) for wrapper in runs}
     most = max(reached.values())
     farthest = [run for run in runs if reached[run] == most]
-    farthest = [reading for reading in farthest if not reading.call.first] or farthest
+    farthest = [wrapper for wrapper in farthest if not wrapper.call.first] or farthest
     # Where a mask can be handed over, it is: otherwise what a class does with it is never seen.
-    masked = [reading for reading in farthest if reading.call.mask] or farthest
+    masked = [wrapper for wrapper in farthest if wrapper.call.mask] or farthest
     if most == 0 and not (asked.layers and asked.call):
         raise Unread(wording("unread_projections"))
     return masked[:WAYS]
@@ -106,24 +106,24 @@ def fitting(asked: Asked) -> type[Adapted] | None:
     try:
         with isolated(SEARCHING):
             right = play(main).out
-            for reading in islice(every_reading(asked), FEW if asked.aside else None):
-                if reading.call in failed:  # whatever the layout
+            for wrapper in islice(every_wrapper(asked), FEW if asked.aside else None):
+                if wrapper.call in failed:  # whatever the layout
                     continue
-                out = once(reading, main, Pass())[0].out
+                out = once(wrapper, main, Pass())[0].out
                 if close(out, right):
-                    return reading
+                    return wrapper
                 if isinstance(out, Failure):
-                    failed.append(reading.call)
+                    failed.append(wrapper.call)
     except (TimeUp, Unread):
         pass
     return None
 
 
-def best(readings: list[type[Adapted]]) -> tuple[type[Adapted], Outcome]:
+def best(wrappers: list[type[Adapted]]) -> tuple[type[Adapted], Outcome]:
     """The one of several ways to read a class with which it passes, or that explains most."""
     verdicts = []
-    for reading in readings:
-        verdicts.append((reading, judged(reading, reading.variant, READ_WITHIN)))
+    for wrapper in wrappers:
+        verdicts.append((wrapper, judged(wrapper, wrapper.variant, READ_WITHIN)))
         if verdicts[-1][1].passed:
             break
 
@@ -143,7 +143,7 @@ def of_the_lecture(asked: Asked) -> bool:
 # Every way
 
 
-def every_reading(asked: Asked) -> Iterator[type[Adapted]]:
+def every_wrapper(asked: Asked) -> Iterator[type[Adapted]]:
     """Yield every way to read a class: where its weights are, and how it is called."""
     main, changes = asked.main, asked.variant.changes
     causal = "full" not in changes
@@ -234,12 +234,12 @@ def _by_role(module: nn.Module, layers: dict[str, str | None] | None) -> tuple[N
     return {role: name for role, (name,) in guessed.items()}, layouts
 
 
-def _reached(reading: type[Adapted], main: Case) -> int:
+def _reached(wrapper: type[Adapted], main: Case) -> int:
     """How much of the right way is among what a forward computes."""
-    blame = blamed(reading, main)
+    blame = blamed(wrapper, main)
     if blame is None:
         return 0
-    read = [tensor_read for tensor_read in blame.walked.readings if tensor_read.axes]
+    read = [reading for reading in blame.walked.readings if reading.axes]
     three = {*chain(*(e.who.split(" and ") for e in read if e.family == "projected"))}
     families = {e.family for e in read if e.right} & {"scores", "context"}
     weights = any(e.state and e.state.grown for e in read)

@@ -23,7 +23,7 @@ from eleven_steps.checks.judge.training import gradients, same_gradients, traini
 from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
-from eleven_steps.checks.run.cases import LAYERS, SAME, Case, close, known
+from eleven_steps.checks.run.cases import LAYERS, SAME, Case, close, seeded
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import construct
@@ -86,7 +86,7 @@ def _alike_asked(one: Pass, other: Pass) -> bool:
 
 
 def _x(case: Case, **options: Any) -> Pass:
-    return Pass(known("other x", case.x.shape), **options)
+    return Pass(seeded("other x", case.x.shape), **options)
 
 
 def _one_text(case: Case) -> Pass:
@@ -208,10 +208,10 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
         made, module, run = _made(cls, case)
         with torch.no_grad():
             for name, parameter in module.named_parameters():
-                parameter.copy_(known(name, parameter.shape, 0.5))
+                parameter.copy_(seeded(name, parameter.shape, 0.5))
         module.train().eval()
         first = run(case.x)
-        longer = known("longer", (1, 2 * case.context_length, case.d_in))  # it may be refused
+        longer = seeded("longer", (1, 2 * case.context_length, case.d_in))  # it may be refused
         if not isinstance(first, torch.Tensor):
             return None
         acts = {
@@ -292,7 +292,7 @@ def _learns_of_first(module: nn.Module, run: Run, x: torch.Tensor) -> bool:
     """Whether a second forward leaves the gradients of the first as they are."""
     every = [parameter for parameter in module.parameters() if parameter.requires_grad]
     found = []
-    for second in (), (known("other x", x.shape),):
+    for second in (), (seeded("other x", x.shape),):
         out = run(x)
         for way in second:
             run(way)
@@ -367,7 +367,7 @@ def _turns_by_shape(module: nn.Module) -> bool:
     for name, parameter in module.named_parameters():
         turned, n = [], len(parameter) if parameter.dim() else 0
         for rows in (n + 1, n) if tuple(parameter.shape) == (n, n) else ():
-            weight = known(name, (rows, n))
+            weight = seeded(name, (rows, n))
             state = _state(module) | {name: weight}
             attempt(module._load_from_state_dict, state, "", {}, False, [], [], [])
             turned.append(torch.equal(state.get(name, weight), weight.mT))

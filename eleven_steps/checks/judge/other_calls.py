@@ -30,7 +30,7 @@ from eleven_steps.checks.adapt.calls import (
 )
 from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, seen_of, unlike, x_written
 from eleven_steps.checks.judge.filling import each_text, mask_sums, padded
-from eleven_steps.checks.judge.foreign import Asked, best, every_reading, fitting
+from eleven_steps.checks.judge.foreign import Asked, best, every_wrapper, fitting
 from eleven_steps.checks.judge.in_a_row import PATHS
 from eleven_steps.checks.judge.other_sizes import (
     another_base,
@@ -42,7 +42,7 @@ from eleven_steps.checks.judge.say import Finding, Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import Case, cases_of, close, known
+from eleven_steps.checks.run.cases import Case, cases_of, close, seeded
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
@@ -65,22 +65,22 @@ Said = Iterator[Finding | Outcome | None]
 
 
 def called_otherwise(
-    asked: Asked, cached: bool, reading: type[Adapted], verdict: Outcome
+    asked: Asked, cached: bool, wrapper: type[Adapted], verdict: Outcome
 ) -> tuple[type[Adapted], Outcome]:
     """Judge a right class once more, as it may be called besides; all must be right.
 
     Args:
         asked: what check_attention was given.
         cached: whether it must be right in pieces.
-        reading: the one with which it is right.
+        wrapper: the one with which it is right.
         verdict: that it is right.
 
     Returns:
-        The reading that was judged last, and the verdict, which says what was tried and what not.
+        The wrapper that was judged last, and the verdict, which says what was tried and what not.
     """
     if asked.call:
-        return reading, verdict
-    callee = Callee(reading)
+        return wrapper, verdict
+    callee = Callee(wrapper)
     own = masked_or_not(callee, asked), constructed_otherwise(callee, asked)
     rows = *own, *(row(callee) for row in ROWS)
     said = next((finding for finding in itertools.chain(*rows) if finding is not None), None)
@@ -89,13 +89,13 @@ def called_otherwise(
             said = Outcome("", "value", said.text, said.step, claims=(said.name,))
         return callee.judged, said
     if cached and not callee.pieces:
-        return reading, say("unread", why=wording("unread_past")).outcome("")
+        return wrapper, say("unread", why=wording("unread_past")).outcome("")
     left = callee.left + [parameter.name for parameter in callee.options]
     more = {"right_weights": callee.shown, "left_alone": left, "not_together": callee.apart}
     notes = callee.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
-    first = wording("tokens_first") if reading.call.first else ""
+    first = wording("tokens_first") if wrapper.call.first else ""
     note = together(*notes, verdict.note)
-    return reading, replace(verdict, message=together(first, verdict.message), note=note)
+    return wrapper, replace(verdict, message=together(first, verdict.message), note=note)
 
 
 # With a mask, or without one
@@ -103,14 +103,14 @@ def called_otherwise(
 
 def masked_or_not(callee: Callee, asked: Asked) -> Said:
     """What is right without a mask is right with one as well, and the other way round."""
-    readings = _masked_or_not(asked, callee.reading)
-    if not readings:
+    wrappers = _masked_or_not(asked, callee.wrapper)
+    if not wrappers:
         return
-    other, said = best(readings)
+    other, said = best(wrappers)
     callee.judged, beside = other, Callee(other)
     beside.notes, beside.apart = callee.notes, callee.apart
     if not said.passed:
-        text = wording("right_otherwise", right=callee.reading.call.told, wrong=other.call.told)
+        text = wording("right_otherwise", right=callee.wrapper.call.told, wrong=other.call.told)
         yield replace(said, message=together(text, said.message))
     if mask := other.call.mask:
         hiding = torch.clone, _first_too, torch.zeros_like
@@ -126,7 +126,7 @@ def masked_or_not(callee: Callee, asked: Asked) -> Said:
         name = "right_masked_instead" if close(nothing, open_to_all) else name
     callee.notes.append(wording(name, mask=mask))
     callee.tried.append(other.call)
-    callee.judged = callee.reading
+    callee.judged = callee.wrapper
 
 
 def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
@@ -135,16 +135,16 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
     Of any other it is asked whether it does: where it does, it is said that it was left as it is.
     A class that is told to hide nothing hides nothing, and that is all.
     """
-    reading, case = callee.reading, callee.case
+    wrapper, case = callee.wrapper, callee.case
     for option in callee.options:
         if type(option.default) is not bool:
             continue
         choice, flag = {option.name: not option.default}, f"{option.name}={not option.default}"
-        told = replace(asked, choice=asked.choice | choice, call=reading.call)
+        told = replace(asked, choice=asked.choice | choice, call=wrapper.call)
         other = fitting(told)
         callee.settled |= {option.name} if other else set()
         if not other and (PATHS.search(option.name) or BIAS.fullmatch(option.name)):
-            some = attempt(lambda told=told: [*itertools.islice(every_reading(told), MASKED)])
+            some = attempt(lambda told=told: [*itertools.islice(every_wrapper(told), MASKED)])
             every = () if isinstance(some, Failure) else some
             other = next((e for e in every if not attempt(_unlent, e, case)), None)
         for where in filter(functools.partial(takes, other), cases_of(asked.variant).every):
@@ -152,34 +152,34 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
             if not isinstance(out, Failure):
                 yield unlike(out, play(where).out, "path_switched", name=flag)
     whole = asked.variant.beside("full")
-    name = told_as(reading, "causal") if reading.causal and not reading.call.mask else ""
+    name = told_as(wrapper, "causal") if wrapper.causal and not wrapper.call.mask else ""
     if name and whole is not None:
-        choice = reading.choice | {"causal": False}
+        choice = wrapper.choice | {"causal": False}
         fields = {"choice": choice, "causal": False, "variant": whole}
         case = replace(case, variant=whole)
-        out = once(type("Open", (reading,), fields), case, Pass())[0].out
+        out = once(type("Open", (wrapper,), fields), case, Pass())[0].out
         if not isinstance(out, Failure):
             yield unlike(out, play(case).out, "not_open", 6, name=name)
 
 
-def _unlent(reading: type[Adapted], case: Case) -> list[str]:
-    return [*build(reading, case).unlent()]
+def _unlent(wrapper: type[Adapted], case: Case) -> list[str]:
+    return [*build(wrapper, case).unlent()]
 
 
-def _masked_or_not(asked: Asked, reading: type[Adapted]) -> list[type[Adapted]]:
+def _masked_or_not(asked: Asked, wrapper: type[Adapted]) -> list[type[Adapted]]:
     """What is to be right beside a way to call: with a mask as well, or without one.
 
     A class without a mask of its own is right alone if it hides nothing: as in an encoder.
     """
-    masked = bool(reading.call.mask)
+    masked = bool(wrapper.call.mask)
     variant = asked.variant.beside("full") if masked else asked.variant
     runs: list[type[Adapted]] = []
-    if variant is None or not reading.causal:
+    if variant is None or not wrapper.causal:
         return runs
     case = cases_of(variant).main
-    for other in every_reading(replace(asked, variant=variant)):
-        alike = other.kept == reading.kept and other.paired == reading.paired
-        first = other.call.first == reading.call.first
+    for other in every_wrapper(replace(asked, variant=variant)):
+        alike = other.kept == wrapper.kept and other.paired == wrapper.paired
+        first = other.call.first == wrapper.call.first
         if not alike or not first or bool(other.call.mask) is masked:
             continue
         out = Callee(other).out(other.call)
@@ -201,8 +201,8 @@ def _first_too(hidden: torch.Tensor) -> torch.Tensor:
 
 def in_pieces(callee: Callee) -> Said:
     """A text may come in pieces, each with what was kept, and go on in two ways."""
-    call, runs = callee.reading.call, []
-    if callee.inner is None or not callee.reading.causal or call.way.kind == "flag":
+    call, runs = callee.wrapper.call, []
+    if callee.inner is None or not callee.wrapper.causal or call.way.kind == "flag":
         return
     for way in InPieces.of(callee.inner, call, callee.case.d_out):
         anew = resets(callee.inner) if way.kept == STORED else [""]
@@ -225,7 +225,7 @@ def in_pieces(callee: Callee) -> Said:
         forks = callee.out(replace(way, forks=way.kept not in (None, COUNTED, STORED)))
         yield unlike(one if forks is None else forks, callee.right, "wrong_in_forks", past=way.past)
         yield x_written(every, f"`{way.past}`")
-        other = attempt(build, callee.reading, callee.case), callee.case.x.flip(0)
+        other = attempt(build, callee.wrapper, callee.case), callee.case.x.flip(0)
         between = callee.out(replace(way, between=functools.partial(attempt, *other)))
         yield unlike(one if between is None else between, callee.right, "another_in_pieces")
         most = yield from _out_to_the_end(callee, way)
@@ -244,7 +244,7 @@ def _out_to_the_end(callee: Callee, way: InPieces) -> Generator[Finding | None, 
     for n in LENGTHS:
         case = replace(callee.case, b=1, num_tokens=n, context_length=n)
         late = replace(way, begin=n - 2)
-        every = [seen_of(callee.called(e), case, None) for e in (late, callee.reading.call)]
+        every = [seen_of(callee.called(e), case, None) for e in (late, callee.wrapper.call)]
         if all(every):
             out, whole = (seen[0].out for seen in every)
             yield None if close(out, whole) else _not_in_pieces(way, out, whole)
@@ -274,7 +274,7 @@ def _goes_on(callee: Callee, way: InPieces, out: torch.Tensor) -> bool:
 
 def by_name(callee: Callee) -> Said:
     """What x gives by place it gives by name."""
-    every, way = callee.parameters, callee.reading.call
+    every, way = callee.parameters, callee.wrapper.call
     if not every or every[0].kind is every[0].POSITIONAL_ONLY or way.names:
         return
     name = every[0].name if every[0].kind is every[0].POSITIONAL_OR_KEYWORD else "x"
@@ -290,7 +290,7 @@ def three_inputs(callee: Callee) -> Said:
     """Keys and values may be made of an input each, in this order, or both of another sequence."""
     names, way, case = (
         [parameter.name for parameter in callee.parameters],
-        callee.reading.call,
+        callee.wrapper.call,
         callee.case,
     )
     key, value = (next(filter(pattern.fullmatch, names), "") for pattern in THREE[1:])
@@ -298,8 +298,8 @@ def three_inputs(callee: Callee) -> Said:
         key = value = other
     if not (key and value and isinstance(way, Way)):
         return
-    xs = {"keys": known("keys", case.x.shape)}
-    xs["values"] = xs["keys"] if other else known("values", case.x.shape)
+    xs = {"keys": seeded("keys", case.x.shape)}
+    xs["values"] = xs["keys"] if other else seeded("values", case.x.shape)
     wide = [nn.functional.pad(tensor, (0, callee.width - case.d_in)) for tensor in xs.values()]
     given = [tensor.transpose(0, 1) if way.first else tensor for tensor in wide]
     alone = replace(way, names=tuple(n for n in way.names if n not in (key, value)))
@@ -337,7 +337,7 @@ def three_inputs(callee: Callee) -> Said:
 
 def without_batch(callee: Callee) -> Said:
     """A forward that asks how many axes there are may get one text without its batch axis."""
-    way, case = callee.reading.call, replace(callee.case, b=1)
+    way, case = callee.wrapper.call, replace(callee.case, b=1)
     code = getattr(type(callee.inner).forward, "__code__", None)
     asks = {"dim", "ndim"} & {*getattr(code, "co_names", ())}
     if not (asks and isinstance(way, Way)) or way.first:
@@ -375,7 +375,7 @@ def by_ids(callee: Callee) -> Said:
                 )
             callee.settled.add(name)
         elif whole is not None and name == "position_ids" and "rope" in callee.variant:
-            yield None if getattr(callee.reading.call, "turns", ()) else as_wrong("unused_ids", 5)
+            yield None if getattr(callee.wrapper.call, "turns", ()) else as_wrong("unused_ids", 5)
 
 
 def _with_ids(
@@ -385,7 +385,7 @@ def _with_ids(
 
     Each text alone gets its own ids; each document gets none.
     """
-    handing, case = Handing(callee.reading.call), callee.case
+    handing, case = Handing(callee.wrapper.call), callee.case
     module = build(callee.called(handing), case)
 
     def run(x: torch.Tensor, *own: torch.Tensor) -> Any:
@@ -413,7 +413,7 @@ def flags(callee: Callee) -> Said:
     Of weights that are returned it is said that they are right; of what is kept the next call is
     to be asked, too.
     """
-    case, way = callee.case, callee.reading.call
+    case, way = callee.case, callee.wrapper.call
     for parameter in callee.parameters:
         flag, value = parameter.name, not parameter.default
         keeps, table = (pattern.fullmatch(flag) for pattern in (FLAG_KEPT, TABLES))
@@ -444,7 +444,7 @@ def flags(callee: Callee) -> Said:
 
 def tables(callee: Callee) -> Said:
     """What a usual call returns beside the output is told: right weights, or not looked at."""
-    handing, case = Handing(callee.reading.call), callee.case
+    handing, case = Handing(callee.wrapper.call), callee.case
     if callee.shown or not callee.seen(handing):
         return
     out = output(handing.returned[-1], case.d_out)

@@ -35,7 +35,7 @@ OTHER_BASE = 5e5
 OTHER_WINDOW, UNMET = 2, (11, 13)  # lengths of texts that were not asked about before
 
 
-def measured(reading: type[Adapted]) -> tuple[float, float] | None:
+def measured(wrapper: type[Adapted]) -> tuple[float, float] | None:
     """The base of the angles, and the share of a head's features that turn; None if neither shows.
 
     Sequence f has queries of feature f alone, and one key of it: its score at query n goes as
@@ -43,8 +43,8 @@ def measured(reading: type[Adapted]) -> tuple[float, float] | None:
     the middle one. Where the key has all features, the score moves with w even where w is small.
     """
     size = HEADS * FEATURES
-    case = Case(FEATURES, 4, size, size, HEADS, 8, variant=reading.variant)
-    module = attempt(build, reading, case)
+    case = Case(FEATURES, 4, size, size, HEADS, 8, variant=wrapper.variant)
+    module = attempt(build, wrapper, case)
     if isinstance(module, Failure) or module.W_key.in_features < size:  # it reads a latent
         return None
     same, every = torch.eye(FEATURES), torch.ones(FEATURES, FEATURES)
@@ -112,14 +112,14 @@ def odd_base(base: float, module: Any) -> bool:
 
 def another_base(callee: Callee) -> Iterator[Finding | None]:
     """Positions turn at the base that a module is told, and so they do in a copy of it."""
-    reading, variant = callee.reading, callee.reading.variant
-    told_by = base_of(reading)
-    if reading.call.turns or "rope" not in variant or not told_by:
+    wrapper, variant = callee.wrapper, callee.wrapper.variant
+    told_by = base_of(wrapper)
+    if wrapper.call.turns or "rope" not in variant or not told_by:
         return
-    other, told = _told(reading, **{told_by: OTHER_BASE}), {"base": OTHER_BASE}
+    other, told = _told(wrapper, **{told_by: OTHER_BASE}), {"base": OTHER_BASE}
     one, two = (seen.out for seen in once(other, callee.case, Pass(), Pass(how="copied")))
     yield unlike(two, one, "copy_of_base", 5, **told)
-    first = measured(reading)
+    first = measured(wrapper)
     if first and measured(other) == first:
         yield Finding(5, wording("another_base", first=first[0], **told))
     turned = f"rope:{OTHER_BASE:.0f}:{variant.turning[1]}"
@@ -128,32 +128,32 @@ def another_base(callee: Callee) -> Iterator[Finding | None]:
         yield unlike(one, right, "base_in_part", 5, **told)
 
 
-def base_of(reading: type[Adapted]) -> str:
+def base_of(wrapper: type[Adapted]) -> str:
     """By what a constructor is told the base of its angles: our name, or that of its parameter."""
-    if told_as(reading, "base"):
+    if told_as(wrapper, "base"):
         return "base"
-    usual, signature = reading.variant.turning[0], attempt(inspect.signature, reading.build)
+    usual, signature = wrapper.variant.turning[0], attempt(inspect.signature, wrapper.build)
     every = () if isinstance(signature, Failure) else signature.parameters.values()
     return next((e.name for e in every if e.name not in SIZE_OF and e.default == usual), "")
 
 
-def base_unused(reading: type[Adapted]) -> str:
+def base_unused(wrapper: type[Adapted]) -> str:
     """Say that a class which is right without positions is told a base for nothing."""
-    name, main = told_as(reading, "base"), cases_of(reading.variant).main
-    if not name or "rope" in reading.variant:
+    name, main = told_as(wrapper, "base"), cases_of(wrapper.variant).main
+    if not name or "rope" in wrapper.variant:
         return ""
-    other = _told(reading, base=OTHER_BASE)
-    one, two = (once(asked, main, Pass())[0].out for asked in (reading, other))
+    other = _told(wrapper, base=OTHER_BASE)
+    one, two = (once(asked, main, Pass())[0].out for asked in (wrapper, other))
     same = close(one, two) and close(one, play(main).out)
     return wording("base_unused", name=name) if same else ""
 
 
 def wider_heads(callee: Callee) -> Iterator[Finding | None]:
     """Heads may be wider than d_out / num_heads where a constructor is told how wide."""
-    if not {"head_dim", "d_out", "num_heads"} <= callee.reading.asked:
+    if not {"head_dim", "d_out", "num_heads"} <= callee.wrapper.asked:
         return
     case, wide = callee.case, replace(callee.case, d_out=2 * callee.case.d_out)
-    mine = attempt(build, type("Wide", (callee.reading,), {"widened": 2}), case)
+    mine = attempt(build, type("Wide", (callee.wrapper,), {"widened": 2}), case)
     if isinstance(mine, Failure):
         return
     with torch.no_grad():
@@ -167,24 +167,24 @@ def wider_heads(callee: Callee) -> Iterator[Finding | None]:
 
 def another_window(callee: Callee) -> Iterator[Finding | None]:
     """Another module, of another window, that was called with as long a text, changes nothing."""
-    if not told_as(callee.reading, "window"):
+    if not told_as(callee.wrapper, "window"):
         return
     after, alone = (replace(callee.case, num_tokens=n, context_length=1200) for n in UNMET)
-    other = once(_told(callee.reading, window=OTHER_WINDOW), after, Pass())[0].out
+    other = once(_told(callee.wrapper, window=OTHER_WINDOW), after, Pass())[0].out
     if isinstance(other, Failure) or close(other, play(after).out):  # whatever its window
         return
-    one, two = (once(callee.reading, case, Pass())[0].out for case in (after, alone))
+    one, two = (once(callee.wrapper, case, Pass())[0].out for case in (after, alone))
     if close(two, play(alone).out):
         yield unlike(one, play(after).out, "another_window", 6)
 
 
-def told_as(reading: type[Adapted], size: str) -> str:
+def told_as(wrapper: type[Adapted], size: str) -> str:
     """The parameter of a constructor, or the field of its config, that is told a size; or ""."""
-    signature = attempt(inspect.signature, reading.build)
+    signature = attempt(inspect.signature, wrapper.build)
     names = [] if isinstance(signature, Failure) else [*signature.parameters]
-    names += sorted(fields_of(reading.build))
+    names += sorted(fields_of(wrapper.build))
     return next((name for name in names if SIZE_OF.get(name) == size), "")
 
 
-def _told(reading: type[Adapted], **sizes: float) -> type[Adapted]:
-    return type("Other", (reading,), {"choice": reading.choice | sizes})
+def _told(wrapper: type[Adapted], **sizes: float) -> type[Adapted]:
+    return type("Other", (wrapper,), {"choice": wrapper.choice | sizes})

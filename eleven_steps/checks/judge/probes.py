@@ -26,7 +26,7 @@ from eleven_steps.checks.judge.training import (
 )
 from eleven_steps.checks.know.right import once_right
 from eleven_steps.checks.run.ask import FLOATS, Pass, once
-from eleven_steps.checks.run.cases import Case, close, known
+from eleven_steps.checks.run.cases import Case, close, seeded
 from eleven_steps.checks.run.isolate import Failure
 
 MORE = 4  # times as far off as the right class
@@ -274,7 +274,7 @@ def _stress(case: Case, allowed: torch.Tensor | float, future: float) -> Pass:
     """A pass in which scaled scores are about allowed, and future above the diagonal."""
     tokens = case.num_tokens
     scores = torch.full((tokens, tokens), future).triu(1)
-    scores += (allowed + known("stress", (tokens, tokens))).tril()
+    scores += (allowed + seeded("stress", (tokens, tokens))).tril()
     scores *= case.head_dim**0.5
     eye = torch.eye(tokens)
     weights = {"W_query.weight": scores.T.repeat(case.num_heads, 1)}

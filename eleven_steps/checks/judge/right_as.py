@@ -22,14 +22,14 @@ from eleven_steps.checks.judge.foreign import (
     Asked,
     Unread,
     as_options,
-    every_reading,
+    every_wrapper,
     fitting,
 )
 from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, odd_base
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import close, known
+from eleven_steps.checks.run.cases import close, seeded
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
@@ -215,22 +215,22 @@ def _scales_by_1(asked: Any) -> bool:
 
 def _masks(asked: Asked, other: Asked) -> bool:
     """Whether a class that is right with no token hidden does something with what a call hides."""
-    reading = fitting(other) if asked.call else None
-    if reading is None or reading.causal or "full" in asked.variant:
+    wrapper = fitting(other) if asked.call else None
+    if wrapper is None or wrapper.causal or "full" in asked.variant:
         return False
-    hiding = type(reading.__name__, (reading,), {"causal": True})
+    hiding = type(wrapper.__name__, (wrapper,), {"causal": True})
     main = other.main
-    one, two = (once(way, main, Pass())[0].out for way in (reading, hiding))
+    one, two = (once(way, main, Pass())[0].out for way in (wrapper, hiding))
     return not close(one, two)
 
 
 def _drops(asked: Asked, other: Asked) -> bool:
     """Whether a class that is right as something else makes what is right as asked, in vain."""
-    reading = fitting(other)
-    if reading is None:
+    wrapper = fitting(other)
+    if wrapper is None:
         return False
     causal = "full" not in asked.variant
-    own = type(reading.__name__, (reading,), {"causal": causal, "variant": asked.variant})
+    own = type(wrapper.__name__, (wrapper,), {"causal": causal, "variant": asked.variant})
     blame = blamed(own, asked.main)
     return bool(blame and blame.found and blame.found.reason == "idle")
 
@@ -242,7 +242,7 @@ def _turning(asked: Asked) -> Variant | None:
     if told or fitting(asked):
         return None
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
-        every = [e for e in itertools.islice(every_reading(asked), MOST_READ) if not e.paired]
+        every = [e for e in itertools.islice(every_wrapper(asked), MOST_READ) if not e.paired]
         every = [e for e in every if not getattr(e.call, "mask", "")] or every
         found = next(filter(None, map(measured, every[:MEASURED])), None)
     if not found or found == USUAL_TURN:
@@ -292,11 +292,11 @@ def _with_few_heads(
 
 def _begins(asked: Asked) -> str:
     """Say which parameters beside our layers take part in a right class, as they begin."""
-    reading = fitting(asked)
-    if reading is None:
+    wrapper = fitting(asked)
+    if wrapper is None:
         return ""
     main = asked.main
-    module = build(reading, main)
+    module = build(wrapper, main)
     names = _moving(module.unlent(), module(main.x))
     return wording("begins", names=", ".join(names)) if names else ""
 
@@ -309,34 +309,34 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
     """
     main = asked.main
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):  # it may not be written yet
-        for reading in itertools.islice(every_reading(asked), FEW):
-            module = attempt(build, reading, main)
+        for wrapper in itertools.islice(every_wrapper(asked), FEW):
+            module = attempt(build, wrapper, main)
             if isinstance(module, Failure):
                 continue
             left, norms = module.unlent(), _norms_called(module)
             with torch.no_grad():  # some begin as what changes nothing, or as whatever memory holds
                 for name, parameter in left.items():
-                    parameter.copy_(known(name, parameter.shape))
+                    parameter.copy_(seeded(name, parameter.shape))
             out = attempt(module, main.x)
             if isinstance(out, torch.Tensor) and out.requires_grad:
                 if names := [*_moving(left, out), *norms]:
                     return "takes_part", names
                 if close(out, out[:1, :1].expand_as(out)):
                     return "constant", []
-                if _stands(reading, asked):
+                if _stands(wrapper, asked):
                     return "positions", []
-                return ("joined", [*reading.call.names[1:]]) if joins(reading, main) else None
+                return ("joined", [*wrapper.call.names[1:]]) if joins(wrapper, main) else None
     return None
 
 
-def _stands(reading: type[Adapted], asked: Asked) -> bool:
+def _stands(wrapper: type[Adapted], asked: Asked) -> bool:
     """Whether a class that speaks of positions weighs by them, and not as RoPE does.
 
     All queries are the same, and all keys: what the last token sees then weighs the same without
     positions, in any order. Where a base can be measured it is RoPE, and something else is wrong.
     """
     case = asked.main
-    module, x = build(reading, case), case.x
+    module, x = build(wrapper, case), case.x
     if "rope" in case.variant or not any(map(POSITIONS.search, dir(module.called.inner))):
         return False
     x[..., 0] = 1
@@ -345,7 +345,7 @@ def _stands(reading: type[Adapted], asked: Asked) -> bool:
             layer.weight[:, 1:] = 0
         outs = [attempt(called, module, case, given) for given in (x, x.flip(1))]
     same = attempt(lambda: close(*(out[:, -1] for out in outs)))
-    turning = type("Turning", (reading,), {"variant": Variant(("rope",))})
+    turning = type("Turning", (wrapper,), {"variant": Variant(("rope",))})
     return same is False and not measured(turning)
 
 

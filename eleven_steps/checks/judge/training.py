@@ -13,7 +13,7 @@ from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.run.ask import Pass, Seen, once
-from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close, known
+from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close, seeded
 from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.checks.run.variant import LECTURE
 from eleven_steps.helpers.trace import trace
@@ -110,7 +110,7 @@ def _linear_in_values(subject: Subject, case: Case) -> bool:
     failed = any(isinstance(seen.out, Failure) for seen in (full, again, without))
     if failed or not close(full.out, again.out):
         return True
-    moved = ((full.out - without.out) * known("direction", full.out.shape)).sum()
+    moved = ((full.out - without.out) * seeded("direction", full.out.shape)).sum()
     slopes = ((parameter, full.gradients.get(name)) for name, parameter in layer.items())
     predicted = [(parameter * slope).sum() for parameter, slope in slopes if slope is not None]
     return not predicted or close(moved, sum(predicted), LOOSE)
@@ -313,10 +313,10 @@ def _asked(subject: Subject, case: Case, mine: Seen, right: Seen) -> list[str]:
 
 def _counts(subject: Subject, case: Case, name: str) -> bool:
     """Whether a parameter, or x, changes the output."""
-    other = Pass(known("other x", case.x.shape))
+    other = Pass(seeded("other x", case.x.shape))
     if name != "x":
         shape = play(case).module.get_parameter(name).shape
-        other = Pass(weights={name: known(f"other {name}", shape)})
+        other = Pass(weights={name: seeded(f"other {name}", shape)})
     return not close(*subject.outs(case, Pass(), other))
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.run.cases import Case, known, lecture_parameters
+from eleven_steps.checks.run.cases import Case, lecture_parameters, seeded
 from eleven_steps.checks.run.contract import Alone, called
 from eleven_steps.checks.run.copies import as_data
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
 from eleven_steps.checks.run.making import build, facts, statement
-from eleven_steps.checks.run.places import readings, with_constants
+from eleven_steps.checks.run.places import names_read, with_constants
 from eleven_steps.checks.run.recording import DeviceWatch, Trace, Watch, traced
 from eleven_steps.helpers import attention
 
@@ -86,8 +86,8 @@ def once(cls: Any, case: Case, *passes: Pass, dropout: float = 0.0) -> list[Seen
 
 
 def used_by(answer: Any) -> dict[str, list]:
-    """What readings says of an answer; nothing where it cannot be read."""
-    used = ask(answer, "readings")
+    """What names_read says of an answer; nothing where it cannot be read."""
+    used = ask(answer, "names_read")
     parts = "names", "constants", "called"
     return {name: [] for name in parts} | (used if type(used) is dict else {})
 
@@ -207,7 +207,7 @@ class Page(io.StringIO):
 QUESTIONS: dict[str, Callable[..., Any]] = {
     question.__name__: question
     for question in (
-        *(kind, value, call, readings, verdicts, parameters, facts, statement),
+        *(kind, value, call, names_read, verdicts, parameters, facts, statement),
         *(run, trace, traced_call, printed),
     )
 }
@@ -284,7 +284,7 @@ def _back(module: nn.Module, case: Case, x: torch.Tensor, own: dict[str, nn.Para
         returned = called(module, case, x * 1)
     out = returned[0] if isinstance(returned, tuple | list) else returned
     if out.requires_grad:
-        (out * known("direction", out.shape)).sum().backward()
+        (out * seeded("direction", out.shape)).sum().backward()
     gradients = {name: tensor.grad for name, tensor in own.items()} | {"x": x.grad}
     mask = next((p for n, p in module.named_parameters() if n.split(".")[-1] == "mask"), None)
     gradients |= {} if mask is None else {"mask": mask.grad}

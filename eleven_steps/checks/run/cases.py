@@ -74,7 +74,7 @@ class Case:
         """The input (b, num_tokens, d_in)."""
         if self.example:
             return from_seed(self)[1].clone()
-        return known(f"x{self.seed}", (self.b, self.num_tokens, self.d_in))
+        return seeded(f"x{self.seed}", (self.b, self.num_tokens, self.d_in))
 
     def weight(self, name: str, shape: Iterable[int]) -> torch.Tensor:
         """The known weight of a parameter, "W_key.weight" for one, in whatever shape it has."""
@@ -88,7 +88,7 @@ class Case:
         scored = ("query" in name or "key" in name) and "index" not in name
         spread = self.scale if scored else 1.5
         fan_in = shape[-1] if len(shape) > 1 else 4
-        return spread / math.sqrt(fan_in) * known(f"{name}{self.seed}", shape)
+        return spread / math.sqrt(fan_in) * seeded(f"{name}{self.seed}", shape)
 
 
 MAIN = Case(4, 7, 10, 40, 5, 9)
@@ -210,7 +210,7 @@ TASK_CASES = (
 FIRST, SIZED = 0, 2  # the one before a learner's eyes; the one in which all sizes differ
 
 
-def known(name: str, shape: Iterable[int], scale: float = 1.0) -> torch.Tensor:
+def seeded(name: str, shape: Iterable[int], scale: float = 1.0) -> torch.Tensor:
     """Random numbers that depend on name and shape alone."""
     return scale * _numbers(name, tuple(shape))
 
@@ -224,11 +224,11 @@ def _numbers(name: str, shape: tuple[int, ...]) -> torch.Tensor:
 def other_numbers(argument: torch.Tensor | nn.Linear) -> torch.Tensor | nn.Linear:
     """A tensor of other numbers, or a layer of other weights, of the same shapes."""
     if isinstance(argument, torch.Tensor):
-        return known("other numbers", argument.shape)
+        return seeded("other numbers", argument.shape)
     other = nn.Linear(argument.in_features, argument.out_features, argument.bias is not None)
     with torch.no_grad():
         for name, parameter in other.named_parameters():
-            parameter.copy_(known(f"other {name}", parameter.shape))
+            parameter.copy_(seeded(f"other {name}", parameter.shape))
     return other
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from eleven_steps.beyond.variants import alibi_slopes
-from eleven_steps.checks.run.cases import Case, known
+from eleven_steps.checks.run.cases import Case, seeded
 from eleven_steps.checks.run.isolate import type_name
 from eleven_steps.checks.run.variant import Variant
 
@@ -33,7 +33,7 @@ def beside_x(case: Case, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     more, answering = [], x
     if "other" in case.variant:
         shape = len(x), max(1, x.shape[1] - 2), x.shape[2]
-        answering = known(f"other{case.seed}", shape).to(x)
+        answering = seeded(f"other{case.seed}", shape).to(x)
         more.append(answering)
     if "padding" in case.variant:
         more.append(is_padding(*answering.shape[:2]).to(x.device))

@@ -175,7 +175,7 @@ def source_around(answer: Any) -> tuple[str, int]:
 # What a function uses besides what it is given; of code without source nothing is said
 
 
-def readings(function: Any) -> dict[str, list]:
+def names_read(function: Any) -> dict[str, list]:
     """What a function reads of the notebook, and what stands in its code.
 
     Returns:

@@ -20,7 +20,7 @@ from eleven_steps.beyond.variants import alibi_slopes, distances, rotate
 from eleven_steps.checks.know.catalogue import edited_source, mistake_named
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import read_toml
-from eleven_steps.checks.run.cases import TASK_CASES, Case, known
+from eleven_steps.checks.run.cases import TASK_CASES, Case, seeded
 from eleven_steps.checks.run.contract import is_padding, sizes_besides
 from eleven_steps.checks.run.isolate import attempt, clock_paused
 from eleven_steps.checks.run.variant import VARIANTS, Variant
@@ -326,7 +326,7 @@ def blockwise(
 
 _KNOWN = {"torch": torch, "alibi_slopes": alibi_slopes, "distances": distances, "rotate": rotate}
 _KNOWN |= {"future_mask": future_mask, "is_padding": is_padding, "sizes": sizes_besides}
-_KNOWN |= {"known": known, "blockwise": blockwise}
+_KNOWN |= {"seeded": seeded, "blockwise": blockwise}
 
 
 _code_of = functools.cache(lambda line: compile(line, "functions.toml", "eval"))
