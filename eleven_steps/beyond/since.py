@@ -95,29 +95,30 @@ class Published(Numbers):
         few, _ = self.heads_in(in_window)
         still, sizes = self.temperature and not in_window, (self.latent_dim, self.rope_dim)
         borrowed = variants.BorrowedChoice if self.sharing else variants.BorrowedKeys
-        return [
-            *[variants.Latent(*sizes, self.key_dim or None, (self.eps or 1) / 1e6)]
-            * bool(self.latent_dim),
-            *[variants.QueryLatent(self.query_dim)] * bool(self.query_dim),
-            *[variants.GroupedHeads(few)] * (few < self.num_heads),
-            *[variants.KeysAsValues()] * (self.same_values and not (in_window and not self.pool)),
-            *[variants.Norm(queries=self.norm == 1)] * bool(self.norm),
-            *[variants.ValueNorm(as_keys=bool(self.pool))] * self.value_norm,
-            *[self.rope(in_window)] * bool(self.rope_base and not still),
-            *[variants.Temperature(floor=self.temperature)] * bool(still),
-            *[variants.Alibi()] * self.alibi,
-            *[variants.Cap(self.cap)] * bool(self.cap),
-            *[variants.Window(self.window)] * bool(self.window and (in_window or self.pool)),
-            *[variants.Chunks(self.chunk)] * bool(self.chunk and in_window),
-            *([self.indexer()] if self.top_keys and not lender else []),
-            *[self.block_indexer()] * bool(self.top_blocks and in_window),
-            *[variants.Sinks()] * self.sinks,
-            *[variants.Unscaled()] * self.unscaled,
-            *[variants.Differential()] * self.differential,
-            *[variants.Gate()] * self.gate,
-            *(self.pools(in_window) if self.pool else []),
-            *[borrowed(lender)] * (lender is not None),
+        indexed = self.top_keys and not lender
+        every = [  # each with whether it is there
+            (self.latent_dim, variants.Latent(*sizes, self.key_dim or None, (self.eps or 1) / 1e6)),
+            (self.query_dim, variants.QueryLatent(self.query_dim)),
+            (few < self.num_heads, variants.GroupedHeads(few)),
+            (self.same_values and not (in_window and not self.pool), variants.KeysAsValues()),
+            (self.norm, variants.Norm(queries=self.norm == 1)),
+            (self.value_norm, variants.ValueNorm(as_keys=bool(self.pool))),
+            (self.rope_base and not still, self.rope(in_window)),
+            (still, variants.Temperature(floor=self.temperature)),
+            (self.alibi, variants.Alibi()),
+            (self.cap, variants.Cap(self.cap)),
+            (self.window and (in_window or self.pool), variants.Window(self.window)),
+            (self.chunk and in_window, variants.Chunks(self.chunk)),
+            (indexed, indexed and self.indexer()),
+            (self.top_blocks and in_window, self.block_indexer()),
+            (self.sinks, variants.Sinks()),
+            (self.unscaled, variants.Unscaled()),
+            (self.differential, variants.Differential()),
+            (self.gate, variants.Gate()),
+            *((True, pool) for pool in (self.pools(in_window) if self.pool else [])),
+            (lender is not None, borrowed(lender)),
         ]
+        return [part for wanted, part in every if wanted]
 
     def of_large_pools(self) -> "Published":
         """Return the same model with its large pools in all layers that have pools."""

@@ -215,7 +215,7 @@ def _played(subject: Subject) -> naming.Played:
         lambda case: (subject.out(case),),
         lambda case, _, *names: (subject.right(case, *names),),
         mistakes_of(subject.variant),
-        subject.shaped_as,
+        partial(constructor.alike_in_shape, shapes=subject.shapes, variant=subject.variant),
         simpler=simpler,
     )
 

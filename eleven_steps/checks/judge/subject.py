@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import cases_for, takes
-from eleven_steps.checks.judge.constructor import alike_in_shape, shapes_of
+from eleven_steps.checks.judge.constructor import shapes_of
 from eleven_steps.checks.judge.say import Finding, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
@@ -60,10 +60,6 @@ class Subject:
     def right(self, case: Case, *mistakes: str) -> torch.Tensor | Failure:
         """Output of the right class, or of one with these mistakes."""
         return play(self.plain(case), *mistakes).out
-
-    def shaped_as(self, name: str) -> bool:
-        """Whether the layers have the shapes that they have with a mistake."""
-        return alike_in_shape(name, self.shapes, self.variant)
 
     def out(self, case: Case) -> torch.Tensor | Failure:
         """Output of the class."""
