@@ -227,7 +227,8 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
             act()
             if not close(run(case.x), first):
                 return say(name, times=OFTEN)
-        wide = nn.functional.pad(case.x, (0, getattr(made, "width", case.d_in) - case.d_in))
+        width = made.width if isinstance(made, Adapted) else case.d_in
+        wide = nn.functional.pad(case.x, (0, width - case.d_in))
         run(over := wide + 1)
         if not close(run(over.copy_(wide)), first):
             return say("kept_of_memory")
