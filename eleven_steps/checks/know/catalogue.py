@@ -72,10 +72,12 @@ def _mistake(
             key, text = (line.replace("query", one).replace("queries", many) for line in edit)
             edits[key] = text
     steps = (STEPS.index(name) + 1 for name in also)
+    sentence = Template(sentence).substitute(_SHARED)
     return Mistake(identifier, STEPS.index(step) + 1, sentence, why, edits, tuple(steps), change)
 
 
 _CONTENT, _LATER = read_toml("mistakes.toml"), read_toml("changes.toml")
+_SHARED = _CONTENT.pop("shared")
 LINES: dict[str, str] = _CONTENT.pop("lines")
 OTHER_LINES: dict[str, str] = _LATER.pop("lines")
 MISTAKES: dict[str, Mistake] = {
