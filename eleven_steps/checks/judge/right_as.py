@@ -28,11 +28,12 @@ from eleven_steps.checks.judge.foreign import (
 from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, odd_base
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import Pass, once
+from eleven_steps.checks.run.ask import Pass, ask, once
 from eleven_steps.checks.run.cases import close, seeded
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated, silenced
 from eleven_steps.checks.run.making import build
+from eleven_steps.checks.run.recording import Trace
 from eleven_steps.checks.run.variant import ADDED, LECTURE, Variant
 
 SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relative positions"}
@@ -100,6 +101,8 @@ def _flag_turned(asked: Asked, sized: set[str]) -> list[str]:
 def _beyond(asked: Asked, verdict: Outcome) -> Outcome:
     """What is said of a wrong class: that it is not judged, where more than an Asked takes part."""
     named = _taking_part(asked)
+    if not named and verdict.claims == ("differs_made",) and not _compares_all(asked):
+        named = "no_table", []
     if not named or verdict.mistakes and named[0] in ("constant", "positions"):
         return verdict
     text, names = named
@@ -327,6 +330,23 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
                     return "positions", []
                 return ("joined", [*wrapper.call.names[1:]]) if joins(wrapper, main) else None
     return None
+
+
+def _compares_all(asked: Asked) -> bool:
+    """Whether some call of a forward makes a number for each query and key at once.
+
+    In pieces, none can.
+    """
+    main = asked.main
+    if "cache" in asked.variant:
+        return True
+    with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
+        for wrapper in itertools.islice(every_wrapper(asked), FEW):
+            trace = ask(wrapper, "trace", main, True)
+            if isinstance(trace, Trace) and trace.stop is None:
+                shapes = [e.shape for e in trace.tensors if e.is_floating_point()]
+                return any(list(e).count(main.num_tokens) > 1 for e in shapes)
+    return True
 
 
 def _stands(wrapper: type[Adapted], asked: Asked) -> bool:
