@@ -179,7 +179,7 @@ class Adapted(nn.Module):
             if is_norm(owner := inner.get_submodule(name.rpartition(".")[0])):
                 owner.register_forward_hook(lambda norm, args, out: args[0])
         call = type(self).call
-        turning = self.rope_dim or round(head_dim * self.variant.turning[1], 6)
+        turning = self.rope_dim or round(head_dim * self.variant.rope[1], 6)
         if turning % 2 and (call.turns or "rope" in self.variant):
             raise ValueError(f"features turn in pairs, and {turning:g} are none")
         self.called = Called(inner, call.of_heads(self.rope_dim or head_dim))
@@ -307,7 +307,7 @@ class Adapted(nn.Module):
         last = self.rope_dim  # features, or else the first turn
         if not self.paired or layer not in (("W_query", "W_down") if last else TURNED):
             return tensor
-        many = -last or round(self.head_dim * self.variant.turning[1])
+        many = -last or round(self.head_dim * self.variant.rope[1])
         some = [*tensor.tensor_split([many], dim=1)]
         at = 1 if last else 0
         some[at] = some[at].unflatten(1, (2, -1)).transpose(1, 2).flatten(1, 2)

@@ -142,7 +142,7 @@ def _asked_for(build: Build, sizes: Sizes) -> tuple[dict[str, str], Sizes, list[
 
 def whatever(variant: Variant) -> dict[str, Any]:
     """What a constructor may ask for that is the same in all cases of a variant."""
-    base, share = variant.turning
+    base, share = variant.rope
     said = {"causal": "full" not in variant, "norm": "norm" in variant, "nothing": 0.0}
     said |= {"query_latent": None} if "latent" in variant else {}
     return said | {"base": base, "share": share if share < 1 else 0.5}

@@ -128,8 +128,8 @@ def _judged_elsewhere(asked: foreign.Asked) -> Outcome:
     """Say of a class that is built and called in its own way whether it is right."""
     cached = "cache" in asked.variant
     # In pieces, of which the lecture's class knows only positions
-    whole = asked.variant.but(cache="" if "rope" in asked.variant else "rope")
-    asked = replace(asked, variant=whole)
+    in_place = asked.variant.but(cache="" if "rope" in asked.variant else "rope")
+    asked = replace(asked, variant=in_place)
     try:
         with isolated(foreign.READ_WITHIN):
             wrappers = foreign.wrappers_of(asked)

@@ -119,10 +119,10 @@ def masked_or_not(callee: Callee, asked: Asked) -> Said:
         if not (flag or usual is None or deeper is None) and close(usual, deeper):
             yield as_wrong("ignored", 6, mask=mask)
     yield from itertools.chain(each_text(beside), mask_sums(beside))
-    name, whole = "right_masked" if mask else "right_alone", other.variant.beside("full")
+    name, unmasked = "right_masked" if mask else "right_alone", other.variant.beside("full")
     # Where a mask that hides nothing shows the future, a class's own mask is left out.
-    if mask and nothing is not None and whole is not None:
-        open_to_all = play(replace(beside.case, variant=whole)).out
+    if mask and nothing is not None and unmasked is not None:
+        open_to_all = play(replace(beside.case, variant=unmasked)).out
         name = "right_masked_instead" if close(nothing, open_to_all) else name
     callee.notes.append(wording(name, mask=mask))
     callee.tried.append(other.call)
@@ -151,12 +151,12 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
             out = once(other, where, Pass())[0].out if other else Failure("")
             if not isinstance(out, Failure):
                 yield unlike(out, play(where).out, "path_switched", name=flag)
-    whole = asked.variant.beside("full")
+    unmasked = asked.variant.beside("full")
     name = told_as(wrapper, "causal") if wrapper.causal and not wrapper.call.mask else ""
-    if name and whole is not None:
+    if name and unmasked is not None:
         choice = wrapper.choice | {"causal": False}
-        fields = {"choice": choice, "causal": False, "variant": whole}
-        case = replace(case, variant=whole)
+        fields = {"choice": choice, "causal": False, "variant": unmasked}
+        case = replace(case, variant=unmasked)
         out = once(type("Open", (wrapper,), fields), case, Pass())[0].out
         if not isinstance(out, Failure):
             yield unlike(out, play(case).out, "not_open", 6, name=name)

@@ -122,7 +122,7 @@ def another_base(callee: Callee) -> Iterator[Finding | None]:
     first = measured(wrapper)
     if first and measured(other) == first:
         yield Finding(5, wording("another_base", first=first[0], **told))
-    turned = f"rope:{OTHER_BASE:.0f}:{variant.turning[1]}"
+    turned = f"rope:{OTHER_BASE:.0f}:{variant.rope[1]}"
     if not isinstance(one, Failure):
         right = play(replace(callee.case, variant=variant.but(rope=turned))).out
         yield unlike(one, right, "base_in_part", 5, **told)
@@ -132,7 +132,7 @@ def base_of(wrapper: type[Adapted]) -> str:
     """By what a constructor is told the base of its angles: our name, or that of its parameter."""
     if told_as(wrapper, "base"):
         return "base"
-    usual, signature = wrapper.variant.turning[0], attempt(inspect.signature, wrapper.build)
+    usual, signature = wrapper.variant.rope[0], attempt(inspect.signature, wrapper.build)
     every = () if isinstance(signature, Failure) else signature.parameters.values()
     return next((e.name for e in every if e.name not in SIZE_OF and e.default == usual), "")
 

@@ -133,7 +133,7 @@ def turned_in_half(subject: Subject, case: Case) -> Finding | None:
     handed = getattr(getattr(subject.cls, "call", None), "turns", ())  # by us, in its dtype
     if handed or "rope" not in subject.variant:
         return None
-    wide = round(2 / subject.variant.turning[1])  # one pair, which turns by 1 at any base
+    wide = round(2 / subject.variant.rope[1])  # one pair, which turns by 1 at any base
     case = replace(case, d_in=wide, d_out=wide)
     if not takes(subject.cls, case):
         return None

@@ -71,7 +71,7 @@ def _each_way(judge: Judge, asked: Asked) -> Outcome:
         ways = [replace(option, variant=turning) for option in ways]
     verdict = _of_all(judge, ways, some)
     if turning:
-        if verdict.passed and odd_base(base := turning.turning[0], module):
+        if verdict.passed and odd_base(base := turning.rope[0], module):
             verdict = replace(outcome_of([say("other_base", base=base)]), note=verdict.note)
         elif verdict.passed:
             text = wording("right_turning", how=_changes(turning))
@@ -184,7 +184,7 @@ def _instead(
     for variant in variants:
         other = replace(asked, variant=variant)
         if turning := _turning(other):
-            odd = odd_base(turning.turning[0], _module_and_sizes(asked)[0])
+            odd = odd_base(turning.rope[0], _module_and_sizes(asked)[0])
             variant = LECTURE if odd else turning
             other = replace(asked, variant=variant)
         if variant and fitting(other):
@@ -258,7 +258,7 @@ def _turning(asked: Asked) -> Variant | None:
 
 def _changes(variant: Variant, own: Variant = LECTURE) -> str:
     more = Variant(tuple(change for change in variant.told if change not in own.told)).names
-    (base, share), rope = variant.turning, "RoPE"
+    (base, share), rope = variant.rope, "RoPE"
     rope += f" at base {base:,.0f}" if base != 1e4 else ""
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
     heads = "MQA" if variant.numbers("gqa") else "GQA"

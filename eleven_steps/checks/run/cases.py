@@ -29,7 +29,7 @@ LOOSE = 1e-3  # of gradients and of what is solved for
 
 def pairs_up(case: "Case") -> bool:
     """Whether the features of a head that positions turn are pairs."""
-    return round(case.head_dim * case.variant.turning[1], 6) % 2 == 0
+    return round(case.head_dim * case.variant.rope[1], 6) % 2 == 0
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Variant:
         return tuple(map(float, told.split(":")[1:]))
 
     @property
-    def turning(self) -> tuple[float, float]:
+    def rope(self) -> tuple[float, float]:
         """The base at which positions turn, and the share of a head's features."""
         given = self.numbers("rope")
         return (*given, *(1e4, 1.0)[len(given) :])
