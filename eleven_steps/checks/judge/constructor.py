@@ -96,7 +96,8 @@ def _absent(facts: Facts, variant: Variant, begun: bool | None) -> Finding | Non
     lost, found = absent(facts, variant), ", ".join(facts.parameters[:12]) or "none"
     if not lost:
         return None
-    if local := next((name for name in lost if name in facts.unkept), ""):
+    unkept = next(iter(facts.unkept.values()), ())  # by the module's own constructor
+    if local := next((name for name in lost if name in unkept), ""):
         return say("kept_nowhere", step_of({local}), name=local)
     if begun is None:
         return _lost(facts, variant, lost, found)
@@ -320,19 +321,19 @@ def _hint(failure: Failure, at: dict[str, Any], names: list[str], case: Case) ->
 
 def unset(failure: Failure, facts: Facts) -> Finding | None:
     """Say which attribute forward reads and nothing sets, if that is why it fails."""
-    found = re.match(r"AttributeError: '\w+' object has no attribute '(\w+)'", failure.text)
-    if not found or not re.search(rf"\bself\.{found[1]}\b", failure.line or f"self.{found[1]}"):
+    found = re.match(r"AttributeError: '(\w+)' object has no attribute '(\w+)'", failure.text)
+    owner, name = found.groups() if found else ("", "")
+    read = re.search(rf"\bself\.{name}\b", failure.line or f"self.{name}")
+    if owner not in facts.kept or not read:
         return None
-    name, line = found[1], in_line(failure)
-    like = _like(name, facts.kept)
-    known = {name, facts.kept[like]} if like else {name}
+    kept, line = facts.kept[owner], in_line(failure)
+    like = _like(name, kept)
+    known = {name, kept[like]} if like else {name}
     step = next((step for step, names in BUILDS if names & known), _used_as(name, failure.line))
-    if name in facts.unkept:
+    if name in facts.unkept.get(owner, ()):
         return say("attribute_unkept", step, name=name, line=line)
-    kept = wording(
-        "keeps", kept=", ".join(attribute for attribute in facts.kept if attribute != "training")
-    )
-    hint = wording("meant", name=f"self.{like}") if like else kept
+    hint = wording("meant", name=f"self.{like}") if like else ""
+    hint = hint or wording("keeps", kept=", ".join(e for e in kept if e != "training"))
     return say("attribute_unset", step, name=name, line=line, hint=hint)
 
 

@@ -281,7 +281,8 @@ def unknown(
     used = used_by(answer)
     reads = say("forward_reads", names=listed(used["names"])).text if used["names"] else ""
     names = re.findall(r"^NameError: .*'(\w+)'", error_of(out))
-    hint = wording("self_is_kept", name=names[0]) if {*names} & {*facts.kept} else ""
+    kept = names and all(names[0] in part for part in facts.kept.values())
+    hint = wording("self_is_kept", name=names[0]) if kept else ""
     return replace(finding, text=together(finding.text, hint, reads, more))
 
 

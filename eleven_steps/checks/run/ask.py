@@ -19,7 +19,7 @@ from eleven_steps.checks.run.cases import Case, lecture_parameters, seeded
 from eleven_steps.checks.run.contract import Alone, called
 from eleven_steps.checks.run.copies import as_data
 from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused, type_name
-from eleven_steps.checks.run.making import build, facts, statement
+from eleven_steps.checks.run.making import build, facts, learners, statement
 from eleven_steps.checks.run.places import names_read, with_constants
 from eleven_steps.checks.run.recording import DeviceWatch, Trace, Watch, traced
 from eleven_steps.helpers import attention
@@ -152,14 +152,14 @@ def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Se
 def trace(cls: Any, case: Case, double: bool = True) -> Trace:
     """Write down one forward, in double precision unless it is to be otherwise."""
     module = build(cls, case)
-    inner = getattr(getattr(module, "called", None), "inner", None)  # of somebody else's class
+    inner = learners(module)
     x = case.x.double() if double else case.x
     module = module.double() if double else module
 
     def forward(x: torch.Tensor) -> Any:
         return called(module, case, x)
 
-    return traced(forward, [x], module, cls if inner is None else type(inner))[0]
+    return traced(forward, [x], module, cls if inner is module else type(inner))[0]
 
 
 def traced_call(function: Any, arguments: Sequence[Any]) -> Trace:

@@ -13,7 +13,7 @@ from torch import nn
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of, fill, lecture_parameters
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, attempt, type_name
-from eleven_steps.checks.run.places import own_steps, statement_at
+from eleven_steps.checks.run.places import not_torchs, own_steps, statement_at
 from eleven_steps.checks.run.variant import LECTURE, Variant
 
 ATTRIBUTES = ("d_out", "num_heads", "head_dim")
@@ -33,8 +33,10 @@ class Facts:
     mask: str  # parameter, trained (one that wants gradients), buffer, attribute or ""
     dropout: str  # the type of self.dropout, or ""
     sizes: dict[str, Any]  # d_out, num_heads and head_dim as they are stored, where they are
-    kept: dict[str, str] = field(default_factory=dict)  # type of each attribute, or buffer
-    unkept: tuple[str, ...] = ()  # names that the constructor makes, and that are no attributes
+    # By the class of the module and of each part of the learner's: the type of each attribute, or
+    # "buffer", and the names that the constructor makes, and that are no attributes
+    kept: dict[str, dict[str, str]] = field(default_factory=dict)
+    unkept: dict[str, tuple[str, ...]] = field(default_factory=dict)
     alone: bool = True  # whether no two of the lecture's layers are one and the same
     zero: tuple[str, ...] = ()  # layers of these names whose weight begins as 0
     frozen: tuple[str, ...] = ()  # parameters of the lecture's names that want no gradient
@@ -65,11 +67,8 @@ def facts(cls: Any, bias: bool | None, variant: Variant = LECTURE) -> Facts:
     stored = {name: getattr(module, name) for name in ATTRIBUTES if hasattr(module, name)}
     stored["dropout"] = getattr(getattr(module, "dropout", None), "p", None)
     dropout = type_name(module.dropout) if hasattr(module, "dropout") else ""
-    parts = vars(module), module._modules, module._parameters, module._buffers
-    kept = list(dict.fromkeys(name for some in parts for name in some))
-    code = attempt(lambda: cls.__init__.__code__)
-    made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
-    sorts = {name: type_name(getattr(module, name)) for name in kept if not name.startswith("_")}
+    own_parts = (part for part in learners(module).modules() if not_torchs(type(part)))
+    theirs = {type(part).__name__: part for part in own_parts}
     return Facts(
         {name: tuple(parameter.shape) for name, parameter in own.items()},
         tuple(everything),
@@ -78,12 +77,35 @@ def facts(cls: Any, bias: bool | None, variant: Variant = LECTURE) -> Facts:
         _mask(module, case.context_length),
         dropout,
         {name: value for name, value in stored.items() if isinstance(value, int | float)},
-        sorts | dict.fromkeys(sorts.keys() & module._buffers.keys(), "buffer"),
-        tuple(name for name in made if name not in kept),
+        {name: _attributes(part) for name, part in theirs.items()},
+        {name: _local(part) for name, part in theirs.items()},
         len({*layers}) == len(layers),
         tuple(name for name in weights if not own[f"{name}.weight"].any()),
         tuple(name for name, parameter in own.items() if not parameter.requires_grad),
     )
+
+
+def learners(module: nn.Module) -> nn.Module:
+    """The learner's own module: of somebody else's class it stands inside one of ours."""
+    return getattr(getattr(module, "called", None), "inner", module)
+
+
+def _attributes(part: nn.Module) -> dict[str, str]:
+    """The type of each attribute of a module, or "buffer"."""
+    public = (name for name in _names(part) if not name.startswith("_"))
+    sorts = {name: type_name(getattr(part, name)) for name in public}
+    return sorts | dict.fromkeys(sorts.keys() & part._buffers.keys(), "buffer")
+
+
+def _local(part: nn.Module) -> tuple[str, ...]:
+    """The names that the constructor of a module makes, and that are no attributes."""
+    code = attempt(lambda: type(part).__init__.__code__)
+    made = () if isinstance(code, Failure) else code.co_varnames[code.co_argcount :]
+    return tuple(name for name in made if name not in _names(part))
+
+
+def _names(part: nn.Module) -> dict[str, Any]:
+    return {**vars(part), **part._modules, **part._parameters, **part._buffers}
 
 
 def statement(cls: Any, case: Case, bias: bool | None) -> dict[str, Any]:

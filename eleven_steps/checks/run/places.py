@@ -218,7 +218,7 @@ def numbers_in(module: nn.Module, *kept: dict[str, Any], told: tuple[Any, ...] =
         kept: tables of names, whose numbers count too.
         told: functions whose defaults do not count, since they are told something.
     """
-    kinds = [[*map(vars, filter(_not_torchs, type(part).__mro__))] for part in module.modules()]
+    kinds = [[*map(vars, filter(not_torchs, type(part).__mro__))] for part in module.modules()]
     # What a class says anew its parent says no more; a function may still be called by super().
     found = [value for table in (*starmap(ChainMap, kinds), *kept) for value in table.values()]
     every = [value for table in chain(*kinds) for value in table.values()]
@@ -239,7 +239,7 @@ def numbers_in(module: nn.Module, *kept: dict[str, Any], told: tuple[Any, ...] =
     return {value for value in found if type(value) in (int, float)}
 
 
-def _not_torchs(kind: type) -> bool:
+def not_torchs(kind: type) -> bool:
     """Whether a class that is inherited from is neither torch's nor object."""
     return kind is not object and not kind.__module__.startswith("torch.")
 
