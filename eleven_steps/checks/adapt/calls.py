@@ -62,6 +62,12 @@ SUMS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 }
 
 
+def shaped(mask: torch.Tensor, shape: str, b: int) -> torch.Tensor:
+    """A mask (num_tokens, num_tokens) as it is handed over in a shape of SHAPES to b texts."""
+    mask = mask[SHAPES[shape]]
+    return mask.expand(b, *mask.shape[1:]) if "(b," in shape else mask
+
+
 @dataclass(frozen=True)
 class Way:
     """One way to call a forward; calling it calls a module so."""
@@ -83,9 +89,8 @@ class Way:
         if self.kind == "flag":
             named[self.mask] = True
         elif self.mask:
-            mask = (KINDS | SUMS)[self.kind](hidden, x)[SHAPES[self.shape]]
-            b = x.shape[self.first]
-            named[self.mask] = mask.expand(b, *mask.shape[1:]) if "(b," in self.shape else mask
+            mask = (KINDS | SUMS)[self.kind](hidden, x)
+            named[self.mask] = shaped(mask, self.shape, x.shape[self.first])
         return module(**named) if self.names else module(x, **named)
 
     @property

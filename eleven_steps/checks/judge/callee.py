@@ -10,7 +10,7 @@ import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.built import left_as_is, sizes_given
-from eleven_steps.checks.adapt.calls import Around, InPieces, left_alone
+from eleven_steps.checks.adapt.calls import KINDS, Around, InPieces, left_alone
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -63,6 +63,15 @@ class Callee:
         """Those that have a default, which no call that was tried gives."""
         names = [] if self.inner is None else attempt(left_alone, self.inner, *self.tried)
         return [] if isinstance(names, Failure) else [n for n in names if n not in self.settled]
+
+    @property
+    def bare(self) -> tuple[Any, str]:
+        """The call without the mask that it hands over, and that parameter's name, or ""."""
+        call = self.wrapper.call
+        if call.way.kind not in KINDS:
+            return call, ""
+        way = replace(call.way, mask="", kind="", shape="")
+        return way if call.way is call else replace(call, way=way), call.way.mask
 
     def right_with(self, record: Callable[..., None], variant: Variant) -> torch.Tensor:
         """What the right class gives where record writes into what its steps make."""

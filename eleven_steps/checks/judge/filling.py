@@ -16,18 +16,51 @@ from eleven_steps.checks.adapt.calls import (
     MASKS,
     OF_EACH,
     PADS,
+    SHAPES,
     SUMS,
     InPieces,
     Padded,
     Way,
+    shaped,
 )
-from eleven_steps.checks.judge.callee import Callee, as_wrong, unlike
+from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, unlike
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.cases import cases_of, close
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
+
+
+def unused(callee: Callee) -> Iterator[Finding | None]:
+    """What forward offers as a mask changes something, in some form in which it runs.
+
+    Where none runs nothing is known, and it is said that it was not tried.
+    """
+    x, n = callee.case.x, callee.case.num_tokens
+    nothing = torch.zeros(n, n, dtype=torch.bool)
+    some = nothing | (torch.arange(n) == n // 2)
+    bare, own = callee.bare
+    for name in filter(None, (own, *callee.left)):
+        if not (name in MASKS or PADS.fullmatch(name)):
+            continue
+        ran = False
+        for kind, shape in itertools.product(KINDS, SHAPES | FILLED):
+            masks = (_mask(hidden, x, kind, shape) for hidden in (nothing, some))
+            one, two = (callee.out(Handing(bare, {name: mask})) for mask in masks)
+            ran = ran or one is not None and two is not None
+            if (one is None) is not (two is None) or one is not None and not close(one, two):
+                break
+        else:
+            yield as_wrong("ignored", 6, mask=name) if ran else None
+
+
+def _mask(hidden: torch.Tensor, x: torch.Tensor, kind: str, shape: str) -> torch.Tensor:
+    """A mask in which all texts hide the same, and of filling all queries."""
+    if shape in FILLED:
+        hidden = FILLED[shape](hidden, hidden[0].expand(len(x), -1))
+        return KINDS[kind](hidden, x)
+    return shaped(KINDS[kind](hidden, x), shape, len(x))
 
 
 def padded(callee: Callee) -> Iterator[Finding | None]:
@@ -62,31 +95,30 @@ def padded(callee: Callee) -> Iterator[Finding | None]:
         callee.notes.append(wording("right_padded", name=name, kind=way.kind))
 
 
-def each_text(callee: Callee) -> Iterator[Finding | None]:
+def each_text(callee: Callee, alone: Callee | None = None) -> Iterator[Finding | None]:
     """A mask that is right if it hides the same in all texts may differ in them.
 
-    It is asked in each shape in which it is right while it hides nothing more.
+    It is asked in each shape in which it is right while it hides nothing more: one of filling
+    beside what is hidden where the class is called alone.
     """
-    call = callee.wrapper.call
-    way = call.way
-    if not way.mask or way.kind not in KINDS:
+    way, (bare, mask), right = callee.wrapper.call.way, callee.bare, 0
+    if not mask:
         return
-    bare = replace(way, mask="", kind="", shape="")
-    bare, right = bare if way is call else replace(call, way=bare), 0
     for shape in OF_EACH:
-        good, _, wrong = _form(callee, [Padded(bare, way.mask, k, shape) for k in KINDS], False)
+        asked = alone if alone and shape in FILLED else callee
+        good, _, wrong = _form(asked, [Padded(bare, mask, k, shape) for k in KINDS], False)
         if good is None:
             of_each = {"wrong_padded_filling": "wrong_of_each", "wrong_padded_nothing": ""}
             wrong = of_each.get(wrong, wrong)
-            yield _said(not wrong, wrong, name=way.mask, mask=way.mask, shape=shape)
+            yield _said(not wrong, wrong, name=mask, mask=mask, shape=shape)
             continue
         right += 1
         if shape in FILLED:
-            yield _of_integers(callee, good)
+            yield _of_integers(asked, good)
         if (shape, way.shape) == ("(b, num_tokens)", "(num_tokens, num_tokens)"):
-            both, *_ = _with_filling(callee, good, as_many=True)
-            yield _said(all(both), "mask_of_either", mask=way.mask)
-    callee.apart += [] if right else [f"{way.mask} that hides more in some texts"]
+            both, *_ = _with_filling(asked, good, as_many=True)
+            yield _said(all(both), "mask_of_either", mask=mask)
+    callee.apart += [] if right else [f"{mask} that hides more in some texts"]
 
 
 def mask_sums(callee: Callee) -> Iterator[Finding | None]:

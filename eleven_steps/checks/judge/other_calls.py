@@ -29,7 +29,7 @@ from eleven_steps.checks.adapt.calls import (
     resets,
 )
 from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, seen_of, unlike, x_written
-from eleven_steps.checks.judge.filling import each_text, mask_sums, padded
+from eleven_steps.checks.judge.filling import each_text, mask_sums, padded, unused
 from eleven_steps.checks.judge.foreign import Asked, best, every_wrapper, fitting
 from eleven_steps.checks.judge.in_a_row import PATHS
 from eleven_steps.checks.judge.other_sizes import (
@@ -82,7 +82,7 @@ def called_otherwise(
         return wrapper, verdict
     callee = Callee(wrapper)
     own = masked_or_not(callee, asked), constructed_otherwise(callee, asked)
-    rows = *own, *(row(callee) for row in ROWS)
+    rows = unused(callee), *own, *(row(callee) for row in ROWS)
     said = next((finding for finding in itertools.chain(*rows) if finding is not None), None)
     if said is not None:
         if isinstance(said, Finding):
@@ -103,30 +103,23 @@ def called_otherwise(
 
 def masked_or_not(callee: Callee, asked: Asked) -> Said:
     """What is right without a mask is right with one as well, and the other way round."""
-    wrappers = _masked_or_not(asked, callee.wrapper)
-    if not wrappers:
-        return
-    other, said = best(wrappers)
-    callee.judged, beside = other, Callee(other)
-    beside.notes, beside.apart = callee.notes, callee.apart
-    if not said.passed:
-        text = wording("right_otherwise", right=callee.wrapper.call.told, wrong=other.call.told)
-        yield replace(said, message=together(text, said.message))
-    if mask := other.call.mask:
-        hiding = torch.clone, _first_too, torch.zeros_like
-        usual, deeper, nothing = (beside.out(Handing(other.call, hides=value)) for value in hiding)
-        flag = other.call.way.kind == "flag"
-        if not (flag or usual is None or deeper is None) and close(usual, deeper):
-            yield as_wrong("ignored", 6, mask=mask)
-    yield from itertools.chain(each_text(beside), mask_sums(beside))
-    name, unmasked = "right_masked" if mask else "right_alone", other.variant.beside("full")
-    # Where a mask that hides nothing shows the future, a class's own mask is left out.
-    if mask and nothing is not None and unmasked is not None:
-        open_to_all = play(replace(beside.case, variant=unmasked)).out
-        name = "right_masked_instead" if close(nothing, open_to_all) else name
-    callee.notes.append(wording(name, mask=mask))
-    callee.tried.append(other.call)
-    callee.judged = callee.wrapper
+    for mask, wrappers in _masked_or_not(asked, callee.wrapper).items():
+        other, said = best(wrappers)
+        callee.judged, beside = other, Callee(other)
+        beside.notes, beside.apart = callee.notes, callee.apart
+        if not said.passed:
+            text = wording("right_otherwise", right=callee.wrapper.call.told, wrong=other.call.told)
+            yield replace(said, message=together(text, said.message))
+        yield from itertools.chain(each_text(beside, callee), mask_sums(beside))
+        name, unmasked = "right_masked" if mask else "right_alone", other.variant.beside("full")
+        # Where a mask that hides nothing shows the future, a class's own mask is left out.
+        nothing = beside.out(Handing(other.call, hides=torch.zeros_like)) if mask else None
+        if callee.wrapper.causal and nothing is not None and unmasked is not None:
+            open_to_all = play(replace(beside.case, variant=unmasked)).out
+            name = "right_masked_instead" if close(nothing, open_to_all) else name
+        callee.notes.append(wording(name, mask=mask))
+        callee.tried.append(other.call)
+        callee.judged = callee.wrapper
 
 
 def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
@@ -166,34 +159,29 @@ def _unlent(wrapper: type[Adapted], case: Case) -> list[str]:
     return [*build(wrapper, case).unlent()]
 
 
-def _masked_or_not(asked: Asked, wrapper: type[Adapted]) -> list[type[Adapted]]:
-    """What is to be right beside a way to call: with a mask as well, or without one.
+def _masked_or_not(asked: Asked, wrapper: type[Adapted]) -> dict[str, list[type[Adapted]]]:
+    """What is to be right beside a way to call: with each mask as well, or without one.
 
-    A class without a mask of its own is right alone if it hides nothing: as in an encoder.
+    A class without a mask of its own is right alone if it hides nothing: as in an encoder; and one
+    that hides nothing hides what a mask says.
     """
-    masked = bool(wrapper.call.mask)
-    variant = asked.variant.beside("full") if masked else asked.variant
-    runs: list[type[Adapted]] = []
-    if variant is None or not wrapper.causal:
-        return runs
-    case = cases_of(variant).main
+    masked = wrapper.causal and bool(wrapper.call.mask)
+    variant = asked.variant.beside("full") if masked else asked.variant.but(full="")
+    if variant is None or "other" in variant:
+        return {}
+    case, runs, right = cases_of(variant).main, {}, set()
     for other in every_wrapper(replace(asked, variant=variant)):
         alike = other.kept == wrapper.kept and other.paired == wrapper.paired
-        first = other.call.first == wrapper.call.first
-        if not alike or not first or bool(other.call.mask) is masked:
+        first, mask = other.call.first == wrapper.call.first, other.call.mask
+        if not alike or not first or bool(mask) is masked or mask in right:
             continue
         out = Callee(other).out(other.call)
         if out is not None and close(out, play(case).out):
-            return [other]
-        runs += [other] if out is not None else []
-    return runs[:MASKED]
-
-
-def _first_too(hidden: torch.Tensor) -> torch.Tensor:
-    """What is hidden, and the first token besides, but from itself."""
-    more = torch.zeros_like(hidden)
-    more[1:, 0] = True
-    return hidden | more
+            runs[mask] = [other]
+            right.add(mask)
+        elif out is not None:
+            runs[mask] = [*runs.get(mask, []), other][:MASKED]
+    return runs
 
 
 # In pieces, by name
