@@ -19,6 +19,7 @@ from eleven_steps.checks.judge.syntax import (
     MEET,
     NORM,
     SCALE,
+    WHOLE,
     around,
     call_name,
     of_self,
@@ -132,10 +133,26 @@ def left_the_way(walked: Walk, number: int, op: Op, step: int) -> Difference | N
         crossed = bool(after.axes) and [a for a in after.axes if a][-2:] == ["j", "i"]
         return walked.differs(number, 5 if crossed else 6, "hidden", op.gave[0], crossed=crossed)
     if abs(state.scale / root - 1) > 1e-3 and (state.grown or abs(state.scale - 1) > 1e-3):
-        scales = [n for n in range(number + 1) if _scales(walked, n)]
-        values = {"factor": state.scale, "before": not scales}
-        return walked.differs(max(scales, default=number), 7, "scale", op.gave[0], **values)
+        return _scaled_otherwise(walked, number)
     return None
+
+
+def _scaled_otherwise(walked: Walk, number: int) -> Difference | None:
+    """By what scores are scaled in all, at the last of the calls that do it on their way."""
+    index, scales = walked.ops[number].gave[0], [n for n in range(number + 1) if _scales(walked, n)]
+    later = [] if walked.readings[index].state.grown else enumerate(walked.ops)
+    for n, op in later:
+        if n > number and index in op.given and op.gave and op_name(op) not in NORM | MEET:
+            index = op.gave[0]
+            scales += [n] * (op_name(op) in SCALE | WHOLE)
+    last = max(scales, default=number)
+    state = walked.readings[walked.ops[max(last, number)].gave[0]].state
+    if state is None:  # the last makes no scores
+        return _made_otherwise(walked, last, walked.ops[last], 7)
+    if abs(state.scale / walked.case.head_dim**-0.5 - 1) < 1e-3:  # and what follows it is wrong
+        return None
+    values = {"factor": state.scale, "before": not scales}
+    return walked.differs(last, 7, "scale", walked.ops[max(last, number)].gave[0], **values)
 
 
 def _mask_seen(walked: Walk, number: int) -> bool:

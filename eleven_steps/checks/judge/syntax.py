@@ -38,6 +38,7 @@ NORM = _names("amax amin dropout exp log_softmax logsumexp max min sigmoid softm
 SHUFFLE = _names("expand flip getitem index_select narrow pad repeat roll")
 KEEP = _names("clone contiguous detach double dropout float requires_grad to type written")
 SCALE = _names("div divide floor_divide floordiv mul multiply rdiv rmul rtruediv truediv")
+WHOLE = _names("floor_divide floordiv mod remainder")  # which make no quotient
 REGROUPS, LAYERED = {"view", "reshape", "flatten"}, MEET | {"add", "mul"}
 TAKES_APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys and values
 

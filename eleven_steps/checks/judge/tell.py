@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.judge.differ import Blame, plainly
-from eleven_steps.checks.judge.likeness import hides_other
+from eleven_steps.checks.judge.likeness import hides_other, nan_cause
 from eleven_steps.checks.judge.path import Difference, Walk, makes_nan, own_text
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading
 from eleven_steps.checks.judge.say import Finding, listed, say, together
@@ -21,6 +21,7 @@ from eleven_steps.checks.judge.syntax import (
     SCALE,
     SHUFFLE,
     TURN,
+    WHOLE,
     around,
     call_name,
     in_meeting,
@@ -224,12 +225,15 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
     writes = op_name(walked.ops[found.op]) == "setitem"
     what = wording("comes_out") if writes else _part(walked.ops[found.op].place)
     if tensor.device.type == "cpu" and tensor.isnan().any():
-        return wording("made_nan", what=what, shape=shape)
+        nan = wording("made_nan", what=what, shape=shape)
+        return together(nan, nan_cause(tensor, walked.right.scene))
     if tensor.dtype in (torch.float16, torch.bfloat16):
         return wording("made_rounded", what=what, shape=shape, dtype=tensor.dtype)
     op = walked.ops[found.op]
     if op_name(op) not in USUAL and op.place and f"{op_name(op)}(" in op.place.expression:
         return wording("made_by", call=op_name(op))
+    if op_name(op) in WHOLE:
+        return wording("made_whole", what=what, shape=shape)
     if reading.part and walked.sound(found.index) and "g" not in "".join(reading.axes or ()):
         return wording("made_part", what=what, shape=shape)
     first = walked.readings[op.given[0]] if op.given else reading
