@@ -24,12 +24,12 @@ from eleven_steps.checks.know.right import once_right, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
 from eleven_steps.checks.run.cases import LAYERS, SAME, Case, close, seeded
-from eleven_steps.checks.run.contract import called
+from eleven_steps.checks.run.contract import beside_x, called
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import construct
 
 PATHS = re.compile("checkpoint|flash|sdpa|fused|fast|xformers|efficient|eager")
-Run = Callable[[torch.Tensor], Any]
+Run = Callable[..., Any]  # of a text, and perhaps what stands beside it
 OFTEN = 128  # calls, after which one more has to be right
 
 
@@ -237,17 +237,19 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
         if not (begins(cls) or _learns_of_first(module, run, case.x)):
             return say("gradients_of_second")
         lengths = {*range(1, case.context_length + 1)} - {case.num_tokens}
-        fresh_ones = {  # whether parameters are replaced, and lengths that are read before
-            "state_elsewhere": (False, ()),
-            "parameter_replaced": (True, ()),
-            "lengths_read": (False, lengths),
+        beside = _beside(made, case)
+        fresh_ones = {  # whether parameters are replaced, and what is read before
+            "state_elsewhere": (False, []),
+            "parameter_replaced": (True, []),
+            "lengths_read": (False, [(longer[:, :length],) for length in lengths]),
+            "other_read": (False, [(case.x, *beside)] if beside else []),
         }
         for name, (assigned, read) in fresh_ones.items():
             torch.default_generator.manual_seed(1)  # what it draws besides is another
             _, fresh, run = _made(cls, case)
             fresh.eval().load_state_dict(_state(module), assign=assigned)
-            for length in read:
-                run(longer[:, :length])
+            for texts in read:
+                run(*texts)
             if not close(run(case.x), first):
                 return say(name)
         name = _hooked(made, module)
@@ -263,17 +265,35 @@ def _made(cls: Any, case: Case) -> tuple[nn.Module, nn.Module, Run]:
     """A module as its owner builds it, within what adapts it, and a call of it with an x."""
     made = construct(cls, case, case.qkv_bias)
     if not isinstance(made, Adapted):
-        return made, made, lambda x: attempt(called, made, case, x)
+        return (
+            made,
+            made,
+            lambda x, *beside: (
+                attempt(made, x, *beside) if beside else attempt(called, made, case, x)
+            ),
+        )
 
-    def run(x: torch.Tensor) -> Any:
+    def run(*texts: torch.Tensor) -> Any:
+        x = texts[0]
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
         hidden = hidden.triu(1) if made.causal else hidden & False
         if x.shape[-1] < made.width:
-            x = nn.functional.pad(x, (0, made.width - case.d_in))
-        x = x.transpose(0, 1) if made.called.call.first else x
-        return output(attempt(made.called, x, hidden), case.d_out)
+            texts = [nn.functional.pad(e, (0, made.width - case.d_in)) for e in texts]
+        x, *beside = (e.transpose(0, 1) if made.called.call.first else e for e in texts)
+        return output(attempt(made.called, x, hidden, *beside), case.d_out)
 
     return made, made.called.inner, run
+
+
+def _beside(made: nn.Module, case: Case) -> tuple[torch.Tensor, ...]:
+    """What forward may get beside x, another second text; nothing where it takes none."""
+    if isinstance(made, Adapted):
+        names = getattr(made.called.call, "names", ())
+        return (seeded("second text", case.x.shape),) if len(names) > 1 else ()
+    if "other" not in case.variant:
+        return ()
+    other, *more = beside_x(case, case.x)
+    return seeded("second text", other.shape), *more
 
 
 def _switched(module: nn.Module, run: Run, x: torch.Tensor, first: torch.Tensor) -> str:

@@ -291,7 +291,8 @@ def three_inputs(callee: Callee) -> Said:
     wide = [nn.functional.pad(tensor, (0, callee.width - case.d_in)) for tensor in xs.values()]
     given = [tensor.transpose(0, 1) if way.first else tensor for tensor in wide]
     alone = replace(way, names=tuple(n for n in way.names if n not in (key, value)))
-    out = callee.out(Handing(alone, dict(zip((key, value), given, strict=True))))
+    handing = Handing(alone, dict(zip((key, value), given, strict=True)))
+    out = callee.out(handing)
     if out is None:
         return
     right = build(planted(variant=callee.variant), case)
@@ -320,6 +321,13 @@ def three_inputs(callee: Callee) -> Said:
     ]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
         yield as_wrong("order_of_three", 2, **named)
+    module, turned = build(callee.called(handing), case), [tensor.flip(-1) for tensor in given]
+    in_a_row = [(turned, None), (given, out), ([], callee.right)][: 2 + (key not in way.names)]
+    for texts, wanted in in_a_row:
+        handing.named.clear()
+        handing.named.update(zip((key, value), texts, strict=False))
+        again = attempt(torch.no_grad()(module), case.x)
+        yield None if wanted is None else unlike(again, wanted, "kept_other", 2, name=key)
     callee.settled |= {key, value}
 
 
