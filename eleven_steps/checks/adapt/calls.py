@@ -52,6 +52,11 @@ KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "1 where a key is seen": lambda hidden, x: (~hidden).to(x.dtype),
     "1 where a key is hidden": lambda hidden, x: hidden.to(x.dtype),
 }
+# In what is said of a mask: that it holds truths; that it holds numbers, which are added.
+TRUTHS = re.compile(
+    r"\bbool|\btrue\b|\b1s?\s*(?:[/=:]|for|where|if|at|on|means?|keeps?)|\b0/1\b", re.IGNORECASE
+)
+NUMBERS = re.compile(r"inf\b|\badd|\bbias|negative|1e\d|float", re.IGNORECASE)
 INTEGERS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "True where a key is seen": lambda hidden, x: (~hidden).long(),
     "True where a key is hidden": lambda hidden, x: hidden.long(),
@@ -66,6 +71,18 @@ def shaped(mask: torch.Tensor, shape: str, b: int) -> torch.Tensor:
     """A mask (num_tokens, num_tokens) as it is handed over in a shape of SHAPES to b texts."""
     mask = mask[SHAPES[shape]]
     return mask.expand(b, *mask.shape[1:]) if "(b," in shape else mask
+
+
+def kinds_of(module: Any, mask: str) -> list[str]:
+    """What a mask may hold, names in KINDS: nothing to add where its class says that it is truths.
+
+    An annotation says so, or the lines about the mask in a docstring.
+    """
+    found = inspect.signature(module.forward).parameters[mask].annotation
+    docs = "\n".join(filter(None, (module.forward.__doc__, type(module).__doc__)))
+    lines = " ".join(re.findall(rf"\b{mask}\b[^\n]*(?:\n[^\n:]+$)*", docs, re.MULTILINE))
+    truths = TRUTHS.search(f"{found} {lines}") and not NUMBERS.search(lines)
+    return [kind for kind in KINDS if not (truths and "inf" in kind)]
 
 
 @dataclass(frozen=True)
@@ -335,4 +352,5 @@ def ways(module: Any, causal: bool, but: tuple[str, ...] = (), also: str = "") -
         if flag and causal:
             yield Way(given, flag, "flag", first=first)
         if mask and (causal or not optional):
-            yield from (Way(given, mask, kind, shape, first) for kind in KINDS for shape in SHAPES)
+            forms = itertools.product(kinds_of(module, mask), SHAPES)
+            yield from (Way(given, mask, *form, first) for form in forms)

@@ -21,6 +21,7 @@ from eleven_steps.checks.adapt.calls import (
     InPieces,
     Padded,
     Way,
+    kinds_of,
     shaped,
 )
 from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, unlike
@@ -70,7 +71,7 @@ def padded(callee: Callee) -> Iterator[Finding | None]:
         lengths = bool(LENGTHS.fullmatch(name))
         if not (sure or lengths or name in MASKS and name != "bias"):
             continue
-        ways = [LENGTH] if lengths else itertools.product(KINDS, FILLED)
+        ways = [LENGTH] if lengths else itertools.product(kinds_of(callee.inner, name), FILLED)
         ways = [Padded(callee.wrapper.call, name, *options) for options in ways]
         way, wrote, wrong = _form(callee, ways, sure)
         if lengths:
@@ -102,11 +103,12 @@ def each_text(callee: Callee, alone: Callee | None = None) -> Iterator[Finding |
     beside what is hidden where the class is called alone.
     """
     way, (bare, mask), right = callee.wrapper.call.way, callee.bare, 0
-    if not mask:
+    if not mask or callee.inner is None:
         return
     for shape in OF_EACH:
         asked = alone if alone and shape in FILLED else callee
-        good, _, wrong = _form(asked, [Padded(bare, mask, k, shape) for k in KINDS], False)
+        ways = [Padded(bare, mask, kind, shape) for kind in kinds_of(callee.inner, mask)]
+        good, _, wrong = _form(asked, ways, False)
         if good is None:
             of_each = {"wrong_padded_filling": "wrong_of_each", "wrong_padded_nothing": ""}
             wrong = of_each.get(wrong, wrong)

@@ -108,7 +108,9 @@ def masked_or_not(callee: Callee, asked: Asked) -> Said:
         callee.judged, beside = other, Callee(other)
         beside.notes, beside.apart = callee.notes, callee.apart
         if not said.passed:
-            text = wording("right_otherwise", right=callee.wrapper.call.told, wrong=other.call.told)
+            calls = {"right": callee.wrapper.call.told, "wrong": other.call.told}
+            same = calls["right"] == calls["wrong"]  # but for what the mask hides
+            text = wording("wrong_hidden" if same else "right_otherwise", **calls)
             yield replace(said, message=together(text, said.message))
         yield from itertools.chain(each_text(beside, callee), mask_sums(beside))
         name, unmasked = "right_masked" if mask else "right_alone", other.variant.beside("full")
@@ -117,7 +119,9 @@ def masked_or_not(callee: Callee, asked: Asked) -> Said:
         if callee.wrapper.causal and nothing is not None and unmasked is not None:
             open_to_all = play(replace(beside.case, variant=unmasked)).out
             name = "right_masked_instead" if close(nothing, open_to_all) else name
-        callee.notes.append(wording(name, mask=mask))
+        alone = other.call.kind in KINDS and not _hides_more(beside)  # and it is not known which
+        name = "right_besides" if alone or other.call.kind == "flag" else name
+        callee.notes.append(wording(name, mask=mask, name=mask, kind=other.call.kind))
         callee.tried.append(other.call)
         callee.judged = callee.wrapper
 
@@ -169,19 +173,38 @@ def _masked_or_not(asked: Asked, wrapper: type[Adapted]) -> dict[str, list[type[
     variant = asked.variant.beside("full") if masked else asked.variant.but(full="")
     if variant is None or "other" in variant:
         return {}
-    case, runs, right = cases_of(variant).main, {}, set()
+    runs: dict[str, list[type[Adapted]]] = {}
+    right: dict[str, list[type[Adapted]]] = {}
+    sure: set[str] = set()
     for other in every_wrapper(replace(asked, variant=variant)):
         alike = other.kept == wrapper.kept and other.paired == wrapper.paired
         first, mask = other.call.first == wrapper.call.first, other.call.mask
-        if not alike or not first or bool(mask) is masked or mask in right:
+        if not alike or not first or bool(mask) is masked or mask in sure:
             continue
-        out = Callee(other).out(other.call)
-        if out is not None and close(out, play(case).out):
-            runs[mask] = [other]
-            right.add(mask)
+        beside = Callee(other)
+        out = beside.out(other.call)
+        if out is not None and close(out, beside.right):
+            sure |= {mask} if _hides_more(beside) else set()
+            right[mask] = [other] if mask in sure else right.get(mask, [other])
         elif out is not None:
             runs[mask] = [*runs.get(mask, []), other][:MASKED]
-    return runs
+    return runs | right
+
+
+def _hides_more(callee: Callee) -> bool:
+    """Whether a class is right as well where its mask hides the first token from all others."""
+    call, n = callee.wrapper.call, callee.case.num_tokens
+    more = torch.zeros(n, n, dtype=torch.bool)
+    more[1:, 0] = True
+
+    def record(name: str, **tensors: torch.Tensor) -> None:
+        if name == "mask":
+            tensors["masked"].masked_fill_(more, -torch.inf)
+
+    if call.way.kind not in KINDS:
+        return True
+    out = callee.out(Handing(call, hides=lambda hidden: hidden | more))
+    return out is not None and close(out, callee.right_with(record, callee.variant))
 
 
 # In pieces, by name
@@ -311,7 +334,7 @@ def three_inputs(callee: Callee) -> Said:
         yield as_wrong("half_of_other", 2, name=other) if any(map(gives, xs)) else None
         if not both:  # it may be of another kind
             return
-        callee.notes.append(wording("right_masked", mask=other))
+        callee.notes.append(wording("right_besides", name=other))
     elif not both:
         yield as_wrong("wrong_of_three", 2, **named)
     places = [
