@@ -86,6 +86,17 @@ class ByHead(nn.Module):
         return self.proj(torch.cat([head(x) for head in self.heads], dim=-1))
 
 
+class Headed(ByHead):
+    """The lecture's constructor, and a module for each head."""
+
+    counted, last = range, nn.Linear
+
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        nn.Module.__init__(self)
+        heads = (Head(d_in, d_out // num_heads) for _ in self.counted(num_heads))
+        self.heads, self.proj = nn.ModuleList(heads), self.last(d_out, d_out)
+
+
 class Tensors(nn.Module):
     """Raw parameters, heads in front, as einsum likes them; x three times; weights returned too."""
 

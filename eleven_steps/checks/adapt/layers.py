@@ -6,6 +6,7 @@ values), 2 (keys, values), h (heads), d (head_dim), i (inputs), o (outputs of ou
 """
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -203,6 +204,29 @@ def _merges(axes: list[int], shape: tuple[int, ...]) -> bool:
         if size != length:
             return False
     return not axes
+
+
+def misfits(
+    module: nn.Module, weights: dict[str, str], sizes: dict[str, dict]
+) -> Iterator[tuple[str, str, tuple[int, ...], tuple[int, ...]]]:
+    """Yield what has none of the layouts of its role: role, name, its shape and an nn.Linear's.
+
+    Of a list of heads it is how many they are, and how many they should be; arguments as all_kept.
+    """
+    parameters, modules = dict(module.named_parameters()), dict(module.named_modules())
+    for role, pattern in weights.items():
+        names, letters = each_of(pattern, parameters), sizes[role]
+        each_head, shape = "*" in pattern, tuple(parameters[names[0]].shape)
+        linear = isinstance(modules.get(names[0].rpartition(".")[0]), nn.Linear)
+        if layouts_of(role, shape, each_head, letters, linear or None):
+            if each_head and len(names) != letters["h"]:
+                yield role, pattern.partition(".*")[0], (len(names),), (letters["h"],)
+            continue
+        if not linear or role_of(pattern) != role:  # which role it has is a guess
+            continue
+        axes = [letters[letter] for letter in LAYOUTS[role][0].split()[each_head:]]
+        at = 1 if role == "out_proj" else -1
+        yield role, names[0], shape, (math.prod(axes[:at]), math.prod(axes[at:]))
 
 
 def all_kept(

@@ -16,7 +16,7 @@ from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.other_calls import called_otherwise
 from eleven_steps.checks.judge.other_sizes import base_unused
 from eleven_steps.checks.judge.right_as import each_way
-from eleven_steps.checks.judge.say import Outcome, honestly, say, together
+from eleven_steps.checks.judge.say import Outcome, honestly, outcome_of, say, together
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import is_remote, kind_of
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of
@@ -150,6 +150,8 @@ def _of_unread(asked: foreign.Asked, error: foreign.Unread) -> Outcome:
     """Why a class cannot be read; of one after the lecture's what is not written yet, or wrong."""
     if not foreign.of_the_lecture(asked):
         return say("unread", why=str(error)).outcome("")
+    if error.misfit:
+        return outcome_of([error.misfit])
     verdict = judged(asked.build, asked.variant)
     told = "" if verdict.kind == "unfinished" else wording("unread_not_told")
     return replace(verdict, message=together(verdict.message, told))

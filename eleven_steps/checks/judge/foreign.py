@@ -1,7 +1,7 @@
 """A class of somebody else's: every way to read it, and those with which it is right or nearest."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import Any
@@ -13,12 +13,12 @@ from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms
 from eleven_steps.checks.adapt.beside import ways_beside
 from eleven_steps.checks.adapt.built import built, sizes_given
 from eleven_steps.checks.adapt.calls import PADS, Padded, Way
-from eleven_steps.checks.adapt.layers import ROLES, all_kept, each_of, weights_found
+from eleven_steps.checks.adapt.layers import ROLES, all_kept, each_of, misfits, weights_found
 from eleven_steps.checks.judge.callee import hides_by_itself, mixes
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.read import THREE
-from eleven_steps.checks.judge.say import Outcome, listed, together
+from eleven_steps.checks.judge.say import Finding, Outcome, letters_of, listed, say, together
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import OPTIONS, wording
 from eleven_steps.checks.run.ask import Pass, ask, once
@@ -36,6 +36,8 @@ Named = dict[str, str]  # by role
 
 class Unread(Exception):
     """A class cannot be read: built, filled or called."""
+
+    misfit: Finding | None = None  # of its weights
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,7 @@ def wrappers_of(asked: Asked) -> list[type[Adapted]]:
         if isinstance(out, Failure) or not any(torch.equal(out, e) for e in tensors):
             every.append((wrapper, out))
     if not every:
-        told = "" if asked.layers else wording("unread_not_told")
-        raise Unread(together(wording("unread_layout", of=asked.variant or "the lecture"), told))
+        raise Unread(_unread_layout(asked))
     runs = [wrapper for wrapper, out in every if not isinstance(out, Failure)]
     raised = [wrapper for wrapper, out in every if isinstance(out, Failure) and out.number]
     if not runs and raised and of_the_lecture(asked):
@@ -157,15 +158,11 @@ def every_wrapper(asked: Asked) -> Iterator[type[Adapted]]:
     width = main.d_in if "d_in" in names else main.d_out
     calls = [asked.call] if asked.call else _calls(asked, module, width)
     weights, layouts = _by_role(module, asked.layers)
-    letters = {"3": 3, "2": 2, "d": main.head_dim, "i": width, "o": main.d_out}
-    kv_heads = sizes_besides(main).get("num_kv_heads", main.num_heads)
-    heads = {role: kv_heads for role in ("kv", "W_key", "W_value")}
-    of_role = {role: letters | {"h": heads.get(role, main.num_heads)} for role in weights}
-    if "qkv" in weights and kv_heads != main.num_heads:  # heads of all three, side by side
-        of_role["qkv"] |= {"3": 1, "h": main.num_heads + 2 * kv_heads}
-    if latent := sizes_besides(main).get("latent_dim"):
-        of_role = {r: e | {"i": width if r == "W_query" else latent} for r, e in of_role.items()}
-        of_role.get("W_query", {})["d"] = main.head_dim + sizes_besides(main)["rope_dim"]
+    of_role = _sizes_of_roles(main, width, weights)
+    if (odd := _misfit(asked, weights)) and not layouts:
+        error = Unread(_unread_layout(asked))
+        error.misfit = odd
+        raise error
     turning = not {"rope", "latent"}.isdisjoint(changes)
     pairings = (False, True) if turning else (False,)
     arounds = (False, True) if norms(module, width) else (False,)
@@ -188,6 +185,44 @@ def every_wrapper(asked: Asked) -> Iterator[type[Adapted]]:
                 aside=asked.aside,
                 told=wording("read_as", layers="; ".join(layers), call=call.told),
             )
+
+
+def _sizes_of_roles(case: Case, width: int, roles: Iterable[str]) -> dict[str, dict[str, int]]:
+    """What each letter of a layout stands for in a case, by role; x is so wide."""
+    letters = {"3": 3, "2": 2, "d": case.head_dim, "i": width, "o": case.d_out}
+    kv_heads = sizes_besides(case).get("num_kv_heads", case.num_heads)
+    heads = {role: kv_heads for role in ("kv", "W_key", "W_value")}
+    of_role = {role: letters | {"h": heads.get(role, case.num_heads)} for role in roles}
+    if "qkv" in of_role and kv_heads != case.num_heads:  # heads of all three, side by side
+        of_role["qkv"] |= {"3": 1, "h": case.num_heads + 2 * kv_heads}
+    if latent := sizes_besides(case).get("latent_dim"):
+        of_role = {r: e | {"i": width if r == "W_query" else latent} for r, e in of_role.items()}
+        of_role.get("W_query", {})["d"] = case.head_dim + sizes_besides(case)["rope_dim"]
+    return of_role
+
+
+def _misfit(asked: Asked, weights: Named) -> Finding | None:
+    """The first weight whose shape, or number of heads, is none of the lecture's; or None."""
+    others = cases_of(asked.variant).every if of_the_lecture(asked) else ()
+    for case in (asked.main, *others):
+        made = attempt(built, asked.build, sizes_given(case) | asked.choice)
+        if isinstance(made, Failure):
+            continue
+        width = case.d_in if "d_in" in made[1] else case.d_out
+        odd = misfits(made[0], weights, _sizes_of_roles(case, width, weights))
+        for role, name, shape, right in sorted(odd, key=lambda e: e[0] == "out_proj"):
+            step, values = 11 if role == "out_proj" else 2, {"where": letters_of(case)}
+            if len(shape) == 1:
+                return say(
+                    "heads_counted", step, name=name, count=shape[0], right=right[0], **values
+                )
+            return say("layer_shape", step, name=name, shape=shape, right=right, **values)
+    return None
+
+
+def _unread_layout(asked: Asked) -> str:
+    told = "" if asked.layers else wording("unread_not_told")
+    return together(wording("unread_layout", of=asked.variant or "the lecture"), told)
 
 
 def _calls(asked: Asked, module: nn.Module, width: int) -> list[Any]:
