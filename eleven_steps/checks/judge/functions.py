@@ -134,7 +134,8 @@ def _tensor_fault(
     if part.dtype != right.dtype:
         return say("other_dtype", dtype=part.dtype, right=right.dtype, **values)
     if part.isnan().any():
-        at, cause = part.isnan().nonzero()[0].tolist(), nan_cause(part, scene)
+        at = part.isnan().nonzero()[0].tolist()
+        cause = nan_cause(part, scene) or wording("nan_comes_of")
         return say("holds_nan", at=at, cause=cause, **values)
     wrong = part != right if right.dtype == torch.bool else ~torch.isclose(part, right, 1e-4, 1e-5)
     if not wrong.any():

@@ -325,10 +325,10 @@ def given_of(arguments: Sequence[object], scene: Scene) -> Given:
 
 
 def nan_cause(part: torch.Tensor, scene: Scene) -> str:
-    """Say what made NaN, by where it stands beside the hidden scores; else all that may."""
+    """Say what made NaN, by where it stands beside the hidden scores, if that tells."""
     masked = scene["mask"]["masked"]
     if masked.shape != part.shape:
-        return wording("nan_comes_of")
+        return ""
     hidden, nan = masked == -torch.inf, part.isnan()
     if torch.equal(nan, hidden):
         for dim in (0, 1):
@@ -337,7 +337,7 @@ def nan_cause(part: torch.Tensor, scene: Scene) -> str:
                 return wording("nan_of_other_axis", dim=dim)
         return wording("nan_where_hidden")
     rows = hidden.any(-1, keepdim=True).expand_as(nan)
-    return wording("nan_in_hidden_rows" if torch.equal(nan, rows) else "nan_comes_of")
+    return wording("nan_in_hidden_rows") if torch.equal(nan, rows) else ""
 
 
 def hidden_by(scores: Iterable[torch.Tensor]) -> str:
