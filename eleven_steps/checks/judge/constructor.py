@@ -328,7 +328,7 @@ def unset(failure: Failure, facts: Facts) -> Finding | None:
         return None
     kept, line = facts.kept[owner], in_line(failure)
     like = _like(name, kept)
-    known = {name, kept[like]} if like else {name}
+    known = {name, like, kept[like]} if like else {name}
     step = next((step for step, names in BUILDS if names & known), _used_as(name, failure.line))
     if name in facts.unkept.get(owner, ()):
         return say("attribute_unkept", step, name=name, line=line)

@@ -232,8 +232,8 @@ def _unreached(walked: Walk) -> Difference:
 
 
 def _nameless(walked: Walk) -> Difference | None:
-    """What is right, and no name was given to, where None stands in its stead."""
-    lost = walked.stop and "'NoneType'" in walked.stop.failure.text
+    """What is right, and no name was given to, where None, or what it was, stands in its stead."""
+    lost = walked.stop and re.search("'NoneType'|to unpack", walked.stop.failure.text)
     for number, op in enumerate(walked.ops if lost else ()):
         if dropped_call(op.place) and op.gave and walked.on_the_way(op.gave[0]):
             return walked.differs(number, walked.steps[number], "idle", None, op.gave[0])

@@ -68,14 +68,17 @@ class Asked:
 def wrappers_of(asked: Asked) -> list[type[Adapted]]:
     """The way to read a class with which it is right; else those that get it farthest."""
     main, hides = asked.main, None
-    every, right = [], play(main).out
+    every, told, right = [], [], play(main).out  # told: whose error is one of its own lines
     for wrapper in every_wrapper(asked):
         masked = wrapper.call.mask
         if masked and hides:  # a mask of ours would stand in for its own
             continue
-        out = once(wrapper, main, Pass())[0].out
+        seen = once(wrapper, main, Pass())[0]
+        out = seen.out
         if close(out, right):
             return [wrapper]
+        if isinstance(out, Failure) and (out.number or seen.kind == "none"):
+            told.append(wrapper)
         if hides is None and not (masked or isinstance(out, Failure)):
             hides = hides_by_itself(wrapper, main)
         tensors = (other for _, other in every if isinstance(other, torch.Tensor))
@@ -84,9 +87,8 @@ def wrappers_of(asked: Asked) -> list[type[Adapted]]:
     if not every:
         raise Unread(_unread_layout(asked))
     runs = [wrapper for wrapper, out in every if not isinstance(out, Failure)]
-    raised = [wrapper for wrapper, out in every if isinstance(out, Failure) and out.number]
-    if not runs and raised and of_the_lecture(asked):
-        return raised[:1]
+    if not runs and told and of_the_lecture(asked):
+        return told[:1]
     if not runs:
         raise Unread(wording("unread_call", error=every[0][1].told))
     runs = [run for run in runs if not mixes(run, main)] or runs

@@ -65,7 +65,8 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
         taken = [walked.readings[left if i == wrong[0] else i] for i in op.given]
         step = step_for(op, taken, walked.phases[at], step > 6)
     found = walked.differs(at, step, "other", wrong[0], left, who=lost)
-    inside = found.place in walked.ops[number].calls  # of one call, where they meet as well
+    # Of one call, where they meet as well
+    inside = found.place in walked.ops[number].calls or walked.inside(at)
     return replace(found, step=walked.steps[number]) if inside else found
 
 

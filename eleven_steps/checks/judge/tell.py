@@ -144,14 +144,14 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         what = noun(walked.readings[found.wanted])
         name = own_text(found.wanted, walked)
         values["what"], values["called"] = what, "" if name in ("", what) else f" `{name}`"
-        values["are"] = "are" if what in PLURAL else "is"
+        many = what.split(" and ")[-1] in PLURAL
+        values["are"], values["them"] = ("are", "them") if many else ("is", "it")
         maker = walked.makers.get(found.wanted)
         place = walked.ops[maker[0]].place if maker else None
         apart = place and (found.place is None or place.line != found.place.line)
         # In eval mode dropout hands on the very tensor: the line that names it anew is another.
         apart = apart and not any(n > place.line for n in _lines_of(name, walked, place))
         values["since"] = wording("of_line", line=place.line) if apart else ""
-        values["them"] = "them" if what in PLURAL else "it"
     return values | _of_reason(found, walked)
 
 
@@ -297,7 +297,8 @@ def noun(reading: Reading) -> str:
         return "weights" if state.whole else CALLED["exponentials"]
     if state:
         return "masked scores" if state.hidden == "right" else "scores"
-    return CALLED.get(reading.who, reading.who) or CALLED.get(reading.family, "tensor")
+    who = listed(reading.who.split(" and "), quote="")
+    return CALLED.get(who, who) or CALLED.get(reading.family, "tensor")
 
 
 def name_of(index: int, walked: Walk, op: int | None = None) -> str:
