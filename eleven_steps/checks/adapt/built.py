@@ -371,7 +371,12 @@ def read_by(kind: Any) -> frozenset[str]:
 
 @functools.cache
 def fields_of(kind: Any) -> frozenset[str]:
-    """Those that are read of a config: what comes next after its name."""
-    steps = (itertools.pairwise(dis.get_instructions(code)) for code in _codes(kind))
-    named = (e.argval for a, e in itertools.chain(*steps) if _called(str(a.argval).rstrip("')")))
-    return frozenset(text for text in named if isinstance(text, str)) & read_by(kind)
+    """Those that are read of a config: what comes next after its name, or one given to it."""
+    read: set[str] = set()
+    for code in _codes(kind):
+        pairs = [*itertools.pairwise(dis.get_instructions(code))]
+        after = [(a, b) for a, b in pairs if _called(str(a.argval).rstrip("')"))]
+        given = {b.argval for _, b in after if b.opname == "STORE_FAST"}
+        after += [(a, b) for a, b in pairs if a.opname == "LOAD_FAST" and a.argval in given]
+        read |= {b.argval for _, b in after if isinstance(b.argval, str)}
+    return frozenset(read) & read_by(kind)

@@ -23,9 +23,9 @@ _AROUND = r"(?:w|to|in|fc|lin|linear|proj|dense|layer|weight|net|transform|proje
 _WORDS = {
     "qkv": r"c_?attn|qkv|kqv|query_?key_?value|in_proj|attn|att|kqv",
     "kv": r"kv(?:_b)?|key_?value",
-    "W_query": r"q|query|queries",
-    "W_key": r"k|key|keys",
-    "W_value": r"v|value|values",
+    "W_query": r"(?:c_)?q|query|queries",
+    "W_key": r"(?:c_)?k|key|keys",
+    "W_value": r"(?:c_)?v|value|values",
     "out_proj": r"o|out|output|proj|c_proj|projection|dense|fc|unify_?heads|combine|merge",
 }
 _NAMED = {

@@ -27,6 +27,7 @@ from eleven_steps.checks.judge.foreign import (
 )
 from eleven_steps.checks.judge.other_sizes import USUAL_TURN, measured, odd_base
 from eleven_steps.checks.judge.say import Outcome, outcome_of, say, together
+from eleven_steps.checks.judge.syntax import op_name
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, ask, once
 from eleven_steps.checks.run.cases import close, seeded
@@ -40,6 +41,7 @@ SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relat
 # What is tried where a class is not right as it is asked about: changes that need no sign of them.
 UNSIGNED = ("full", "rope", "rope,full")
 POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias)", re.IGNORECASE)
+NORMS = "rms_norm", "layer_norm", "normalize"
 VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
 MOST_READ, MEASURED = 1000, 24  # ways to read: to look for some that turn, and to measure
 # As asked: where gradients are on, before another was called, and read at once.
@@ -180,8 +182,14 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[Variant]
 def _instead(
     judge: Judge, asked: Asked, verdict: Outcome, variants: Iterable[Variant]
 ) -> Outcome | None:
-    """The verdict on a class that gives what is right with another variant; None if none is."""
+    """The verdict on a class that gives what is right with another variant; None if none is.
+
+    Where it is wrong in other cases as that, it may be right with a sign of it besides.
+    """
+    nearest = None
     for variant in variants:
+        if nearest and not nearest[0] < {*variant.names}:
+            continue
         other = replace(asked, variant=variant)
         if turning := _turning(other):
             odd = odd_base(turning.rope[0], _module_and_sizes(asked)[0])
@@ -204,8 +212,8 @@ def _instead(
                 return replace(verdict, message=together(*both), claims=("right_as",))
             if said.kind != "unread" and (said.mistake or not verdict.mistake):
                 text = together(wording("asked_as", how=how), said.message)
-                return _beyond(other, replace(said, message=text))
-    return None
+                nearest = {*variant.names}, other, replace(said, message=text)
+    return _beyond(*nearest[1:]) if nearest else None
 
 
 def _scales_by_1(asked: Any) -> bool:
@@ -316,7 +324,7 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
             module = attempt(build, wrapper, main)
             if isinstance(module, Failure):
                 continue
-            left, norms = module.unlent(), _norms_called(module)
+            left, norms = module.unlent(), [*_norms_called(module), *_norms_in(wrapper, asked)]
             with torch.no_grad():  # some begin as what changes nothing, or as whatever memory holds
                 for name, parameter in left.items():
                     parameter.copy_(seeded(name, parameter.shape))
@@ -377,6 +385,14 @@ def _norms_called(module: Adapted) -> list[str]:
             keep = called.append
             layer.register_forward_hook(lambda *_, name=name, keep=keep: keep(name))
     return called
+
+
+def _norms_in(wrapper: type[Adapted], asked: Asked) -> list[str]:
+    """The functions of torch that a forward calls as norms without parameters."""
+    trace = ask(wrapper, "trace", asked.main, True)
+    ops = trace.ops if isinstance(trace, Trace) else ()
+    bare = (op for op in ops if op_name(op) in NORMS and not trace.layers.keys() & {*op.given})
+    return [*dict.fromkeys(f"`{op_name(op)}`" for op in bare)]
 
 
 def _right_without(asked: Asked, names: list[str]) -> str:
