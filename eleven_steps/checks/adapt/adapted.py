@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
-from eleven_steps.checks.adapt.built import Build, built, whatever
+from eleven_steps.checks.adapt.built import Build, built, most_texts, whatever
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Kept, each_of
 from eleven_steps.checks.run.cases import (
@@ -370,7 +370,10 @@ def refusal(cls: Any, case: Case) -> str:
         return ""
     first = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
     made = attempt(cls, *first, qkv_bias=case.qkv_bias, **sizes_besides(case))
-    return made.text if isinstance(made, Failure) else ""
+    if isinstance(made, Failure):
+        return made.text
+    most = most_texts(made.called.inner, cls.build)
+    return f"it is made for {most} texts at most" if case.b > most else ""
 
 
 def cases_for(cls: Any, variant: Variant) -> Cases:

@@ -6,6 +6,7 @@ import dis
 import functools
 import inspect
 import itertools
+import math
 import os
 import re
 import sys
@@ -17,7 +18,7 @@ from typing import Any, get_args
 
 from torch import nn
 
-from eleven_steps.checks.run.cases import Case
+from eleven_steps.checks.run.cases import COUNTS, Case
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.variant import Variant
@@ -90,7 +91,8 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     made = _constructed(build, named, configs, sizes)
     for config in configs.values():
         asked |= getattr(config, "asked", None) or _sizes_read(config, made)
-    return made, asked - {"nothing", "base", "eps", "scale", "norm", "share", "turned"}
+    besides = {"nothing", "base", "eps", "scale", "norm", "share", "turned", "most_texts"}
+    return made, asked - besides
 
 
 def _constructed(build: Build, named: Sizes, configs: Sizes, sizes: Sizes) -> Any:
@@ -108,6 +110,21 @@ def _constructed(build: Build, named: Sizes, configs: Sizes, sizes: Sizes) -> An
             raise
         has[error.name] = sizes.get(lost)
     return _constructed(build, named, configs, sizes)
+
+
+def most_texts(module: nn.Module, build: Build) -> float:
+    """For how many texts at once a module is made, as it says by name; infinity if it does not.
+
+    What a function builds that does not tell its class is so by the class's default, or a config's.
+    """
+    names = WORDS["most_texts"].split()
+    holds = [module, *(getattr(module, config, None) for config in CONFIGS)]
+    said = [getattr(thing, name, None) for thing in holds for name in names]
+    if build is not type(module):
+        every = _parameters(type(module))
+        said += [parameter.default for parameter in every if parameter.name in names]
+        said += [getattr(parameter.annotation, n, None) for parameter in every for n in names]
+    return min((number for number in said if type(number) is int), default=math.inf)
 
 
 def left_as_is(build: Build, sizes: dict[str, Any]) -> list[inspect.Parameter]:
@@ -164,6 +181,7 @@ def choices(asked: set[str]) -> Iterator[dict[str, Any]]:
 def _usual(sizes: dict[str, Any]) -> dict[str, Any]:
     """Our sizes, and those that follow from them."""
     usual: dict[str, Any] = {"base": 1e4, "eps": 1e-6, "norm": False, "share": 0.5}
+    usual["most_texts"] = max(COUNTS)  # that a cache must have room for
     usual |= {n: some[0] for n, some in CHOICES.items() if some[0] is not None}
     if "num_heads" in sizes:
         usual["num_kv_heads"] = sizes["num_heads"]
