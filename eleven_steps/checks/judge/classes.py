@@ -118,7 +118,7 @@ def _outputs(subject: Subject) -> Iterator[Finding]:
         every = (*every, second)
     returned = subject.seen(main)
     if returned.kind == "none":
-        yield say("nothing_returned")
+        yield naming.nothing_returned(blamed(subject.cls, main))
         return
     if returned.kind in ("other", "open", "single"):
         name = "no_pair_returned" if returned.kind == "single" else "no_tensor_returned"

@@ -18,7 +18,7 @@ from eleven_steps.checks.judge.likeness import blank, failed, same_parts
 from eleven_steps.checks.judge.path import makes_nan
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.say import Finding, listed, say, together
-from eleven_steps.checks.judge.syntax import dropped_call
+from eleven_steps.checks.judge.syntax import dropped_call, returning_nothing
 from eleven_steps.checks.judge.tell import line_of, tell
 from eleven_steps.checks.know.catalogue import Mistake, mistake_named
 from eleven_steps.checks.know.right import Parts, Scene, planted, play
@@ -287,11 +287,26 @@ def unknown(
 
 
 def result_dropped(blame: Blame | None) -> str:
-    """Say which result the code makes and drops."""
-    places = [op.place for op in blame.walked.ops] if blame else []
-    places += [blame.found.place] if blame and blame.found else []
-    name = next(filter(None, map(dropped_call, places)), "")
-    return wording("result_dropped", name=name) if name else ""
+    """Say which result the code makes and drops, or which function of its own returns none."""
+    if blame is None:
+        return ""
+    walked = blame.walked
+    places = [*(op.place for op in walked.ops), blame.found and blame.found.place]
+    place = next(filter(dropped_call, places), None)
+    nothing = returning_nothing(walked.trace.source)
+    at = place and place.line - walked.trace.first + 1
+    if place and not any(e.body[-1].lineno <= at <= e.end_lineno for e in nothing):
+        return wording("result_dropped", name=dropped_call(place))
+    lost = walked.stop and "NoneType" in walked.stop.failure.text
+    helper = next((e.name for e in nothing if lost and e.name != "forward"), "")
+    return say("helper_returns_nothing", name=helper).text if helper else ""
+
+
+def nothing_returned(blame: Blame | None) -> Finding:
+    """Say that forward returns nothing, or the function of its own whose result it returns."""
+    names = [e.name for e in returning_nothing(blame.walked.trace.source)] if blame else []
+    own = names and "forward" not in names
+    return say("helper_returns_nothing", 11, name=names[0]) if own else say("nothing_returned")
 
 
 def error_of(out: Any) -> str:

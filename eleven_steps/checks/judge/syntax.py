@@ -161,6 +161,21 @@ def set_in(tree: ast.AST, line: int) -> dict[str, list[tuple[int, ast.AST]]]:
     return found
 
 
+@functools.lru_cache(64)
+def returning_nothing(source: str) -> list[ast.FunctionDef]:
+    """The functions of a source that return nothing, though forward, or a call, makes use of it."""
+    every = [*ast.walk(parsed(source))]
+    alone = {node.value for node in every if isinstance(node, ast.Expr)}
+    used = {call_name(node) for node in every if isinstance(node, ast.Call) and node not in alone}
+    functions = (e for e in every if isinstance(e, ast.FunctionDef))
+    return [e for e in functions if e.name in {*used, "forward"} and not _returns(e)]
+
+
+def _returns(function: ast.FunctionDef) -> bool:
+    hands = ast.Return | ast.Yield | ast.YieldFrom
+    return any(isinstance(node, hands) and node.value for node in ast.walk(function))
+
+
 def target_of(node: ast.Assign | ast.For) -> tuple[ast.expr, ast.expr]:
     """What a statement gives a name to, and the name."""
     if isinstance(node, ast.For):
