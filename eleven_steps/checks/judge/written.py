@@ -58,7 +58,8 @@ def judge_value(task: Explain, answer: Any) -> Finding:
     if nearest <= 1e-2:
         return say_slip(slip)
     if numbers.shape != right.shape:
-        nested = type(answer) in (list, tuple) and right.dim() < 2 <= numbers.dim()
+        inside = answer if type(answer) in (list, tuple) and right.dim() < 2 else ()
+        nested = any(type(part) not in (int, float) for part in inside)
         shape = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
         return replace(say("other_type", wanted=wanted, came=shape), kind="shape")
     if right.dim():
@@ -143,6 +144,8 @@ def _judge_choice(task: Choose, answer: Any) -> Finding:
 
 
 def _judge_order(task: Order, answer: Any) -> Finding:
+    if type(answer) in (list, tuple) and all(type(letter) is str for letter in answer):
+        answer = "".join(answer)
     if type(answer) is not str:
         return _other_type(wording("letters_in_order", example="".join(task.lines)[:3]), answer)
     letters, done = re.sub(r"[\s,]", "", answer).upper(), set()
