@@ -65,6 +65,21 @@ def _made_otherwise(walked: Walk, number: int, op: Op, step: int) -> Difference:
     return walked.differs(number, step, "torch" if op.failed else "made", gave)
 
 
+def never_filled(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """What is made without numbers, and not all of it was written."""
+    index = next((i for i in (*op.given, *op.gave) if i in walked.trace.unfilled), None)
+    if index is None:
+        return None
+    while op_name(walked.ops[made := walked.makers[index][0]]) == "setitem":
+        index = walked.ops[made].given[0]
+    first = next((n for n, e in enumerate(walked.ops) if index in e.given), number)
+    given = walked.ops[first].given[-1]
+    scores = walked.readings[given].family == "scores"  # whose stage tells more than a setitem
+    step = stage_of(walked.readings[given], walked) if scores else walked.steps[first]
+    counts = {"count": walked.trace.unfilled[index], "all": walked.tensors[index].numel()}
+    return walked.differs(made, step, "unfilled", index, **counts)
+
+
 # Scores on their way to weights
 
 
@@ -384,6 +399,7 @@ def set_at(walked: Walk, text: str) -> Place | None:
 # its step takes is told before how far it has come, the axes that an einsum makes before what they
 # lead to, and a cap that comes late before the scale that it leaves.
 QUESTIONS = (
+    never_filled,
     of_another,
     *MEETINGS,
     capped_late,

@@ -186,6 +186,8 @@ def _missized(subject: Subject, blame: Blame | None, case: Case) -> Blame | None
         if trace.source.count(f"self.{name}") < 3:  # where it is set, and two where it is used
             continue
         for letter in ("head_dim", "num_heads", "d_out"):
+            if size == case.letters[letter]:
+                continue
             passes = ((each, Pass(stored={name: each.letters[letter]})) for each in cases)
             if all(close(subject.outs(*asked)[0], subject.right(asked[0])) for asked in passes):
                 values = {"name": f"self.{name}", "size": size, "needs": letter}

@@ -149,10 +149,12 @@ def differ(walked: Walk) -> Difference | None:
 
     every = [n for n in sorted(visited) if deviates(trace.ops[n])] or [max(visited)]
     first = at_fault(walked, every[0])
-    if first.reason != "blocks":
-        return first
-    later = (at_fault(walked, number) for number in every[1:])
-    return next((difference for difference in later if difference.reason in BEFORE_BLOCKS), first)
+    surer = BEFORE_BLOCKS if first.reason == "blocks" else ()
+    if trace.unfilled and first.reason in ("made", "skipped"):  # which it explains
+        surer = ("unfilled",)
+        every += (n for n in walked.back(start) if trace.unfilled.keys() & {*trace.ops[n].gave})
+    later = (at_fault(walked, number) for number in every[1:] if surer)
+    return next((difference for difference in later if difference.reason in surer), first)
 
 
 def _early(walked: Walk, index: int) -> Difference:

@@ -320,6 +320,8 @@ def drawn_anew(cls: Any, case: Case, blame: Blame | None) -> Finding | None:
     if close(one.out, other.out, SAME):
         return None
     found = blame and blame.found
+    if found and found.reason == "unfilled":  # which holds what memory held
+        return tell(blame)
     finding = say("random_in_eval", blame.walked.steps[found.op] if found and found.op else 7)
     first = wording("first_in", at=line_of(found.place)) if found and found.place else ""
     return replace(finding, text=together(finding.text, first))

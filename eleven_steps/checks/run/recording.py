@@ -29,6 +29,7 @@ from eleven_steps.checks.run.copies import (
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, clock_paused
 
 CHECKS = f"{Path(__file__).parents[1]}{os.sep}"
+MOST_WATCHED = 1_000_000  # numbers of a tensor of which it is noted whether each is written
 MOST_CALLS = 4000  # of one run; a loop over single numbers stops being written down there
 
 
@@ -71,6 +72,9 @@ class Trace:
     sizes: dict[str, int] = field(default_factory=dict)  # whole numbers the module keeps
     parts: dict[str, str] = field(default_factory=dict)  # modules within, and their types
     names: dict[int, str] = field(default_factory=dict)  # of tensors, where they were first seen
+    # Tensors that were made without numbers and never filled whole, as each version of them: how
+    # many of their numbers were not written
+    unfilled: dict[int, int] = field(default_factory=dict)
     # Parameters whose tensors the call has changed, and their shapes before and after.
     changed: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
@@ -139,6 +143,7 @@ def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
         first,
         recorder.sizes,
         recorder.parts,
+        unfilled=recorder.unfilled(),
     )
 
 
@@ -157,6 +162,8 @@ class Recorder(TorchFunctionMode):
         self.stop: Stop | None = None
         self.names: dict[int, tuple[int, str]] = {}  # and how deep in helpers
         self.known: dict[int, tuple[int, int, torch.Tensor]] = {}  # by id: number, version, itself
+        # What was made without numbers: itself, what was written, how often
+        self.blank: dict[int, list] = {}
         self.module = module
         weights = module.named_parameters(remove_duplicate=False) if module is not None else ()
         self.layers = {self.number(t): name for name, t in weights if "mask" not in name}
@@ -179,6 +186,20 @@ class Recorder(TorchFunctionMode):
         if number >= 0 and not made:  # through a view of it
             self.ops.append(Op("written", (number, *self._written(tensor)), (latest,)))
         return latest
+
+    def unfilled(self) -> dict[int, int]:
+        """Trace.unfilled, of what was written by index alone."""
+        found: dict[int, int] = {}
+        for tensor, written, versions in self.blank.values():
+            if versions != version_of(tensor) or written.all():
+                continue
+            number = self.known[id(tensor)][0]
+            found[number] = int((~written).sum())
+            for op in reversed(self.ops):
+                if number in op.gave and op.name == "__setitem__":
+                    number = op.given[0]
+                    found[number] = int((~written).sum())
+        return found
 
     def _written(self, tensor: torch.Tensor) -> tuple[int, ...]:
         """The tensors of the same memory, which carry what was written."""
@@ -206,6 +227,13 @@ class Recorder(TorchFunctionMode):
             result = function(*args, **kwargs)
             if name.startswith(("empty", "new_empty")):  # whatever memory held tells nothing
                 result.zero_()
+                if result.numel() < MOST_WATCHED:
+                    blank = torch.zeros(result.shape, dtype=torch.bool, device="cpu")
+                    self.blank[id(result)] = [result, blank, version_of(result)]
+            if name == "__setitem__" and (filled := self.blank.get(id(args[0]))):
+                with contextlib.suppress(Exception):
+                    filled[1][args[1]] = True
+                    filled[2] += 1
         except Exception:
             with clock_paused():
                 self.ops.append(Op(name, given, (), self.place(frame), numbers, True, calls))
