@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -103,9 +104,10 @@ def _flag_turned(asked: Asked, sized: set[str]) -> list[str]:
 def _beyond(asked: Asked, verdict: Outcome) -> Outcome:
     """What is said of a wrong class: that it is not judged, where more than an Asked takes part."""
     named = _taking_part(asked)
-    if not named and verdict.claims == ("differs_made",) and not _compares_all(asked):
+    unsure = not named or named[0] == "normed"
+    if unsure and verdict.claims == ("differs_made",) and not _compares(asked):
         named = "no_table", []
-    if not named or verdict.mistakes and named[0] in ("constant", "positions"):
+    if not named or verdict.mistakes and named[0] in ("constant", "positions", "normed"):
         return verdict
     text, names = named
     why = wording(text, names=", ".join(names), asked=asked.variant or "the lecture") + "."
@@ -324,7 +326,7 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
             module = attempt(build, wrapper, main)
             if isinstance(module, Failure):
                 continue
-            left, norms = module.unlent(), [*_norms_called(module), *_norms_in(wrapper, asked)]
+            left, norms = module.unlent(), _norms_called(module)
             with torch.no_grad():  # some begin as what changes nothing, or as whatever memory holds
                 for name, parameter in left.items():
                     parameter.copy_(seeded(name, parameter.shape))
@@ -332,6 +334,8 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
             if isinstance(out, torch.Tensor) and out.requires_grad:
                 if names := [*_moving(left, out), *norms]:
                     return "takes_part", names
+                if names := _norms_in(wrapper, asked):
+                    return "normed", names
                 if close(out, out[:1, :1].expand_as(out)):
                     return "constant", []
                 if _stands(wrapper, asked):
@@ -340,20 +344,26 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
     return None
 
 
-def _compares_all(asked: Asked) -> bool:
-    """Whether some call of a forward makes a number for each query and key at once.
+def _compares(asked: Asked) -> bool:
+    """Whether a forward makes a number for each query and key, at once or some in each call.
 
     In pieces, none can.
     """
     main = asked.main
     if "cache" in asked.variant:
         return True
+    n, rows = main.num_tokens, main.b * main.num_heads
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
         for wrapper in itertools.islice(every_wrapper(asked), FEW):
             trace = ask(wrapper, "trace", main, True)
             if isinstance(trace, Trace) and trace.stop is None:
-                shapes = [e.shape for e in trace.tensors if e.is_floating_point()]
-                return any(list(e).count(main.num_tokens) > 1 for e in shapes)
+                made = Counter()  # numbers, by call
+                for op in trace.ops:
+                    made[op.place, op.name] += sum(trace.tensors[e].numel() for e in op.gave)
+                pairs = {rows * n * n, rows * n * (n + 1) // 2}  # all, or those not hidden
+                shapes = [[*e.shape] for e in trace.tensors if e.is_floating_point()]
+                at_once = any(shape.count(n) > 1 for shape in shapes)
+                return at_once or not pairs.isdisjoint(made.values())
     return True
 
 
@@ -388,11 +398,13 @@ def _norms_called(module: Adapted) -> list[str]:
 
 
 def _norms_in(wrapper: type[Adapted], asked: Asked) -> list[str]:
-    """The functions of torch that a forward calls as norms without parameters."""
-    trace = ask(wrapper, "trace", asked.main, True)
+    """The functions of torch that a forward calls as norms of features, without parameters."""
+    trace, main = ask(wrapper, "trace", asked.main, True), asked.main
     ops = trace.ops if isinstance(trace, Trace) else ()
     bare = (op for op in ops if op_name(op) in NORMS and not trace.layers.keys() & {*op.given})
-    return [*dict.fromkeys(f"`{op_name(op)}`" for op in bare)]
+    wide = main.head_dim, main.d_out, main.d_in
+    of_features = (op for op in bare if trace.tensors[op.gave[0]].shape[-1] in wide)
+    return [*dict.fromkeys(f"`{op_name(op)}`" for op in of_features)]
 
 
 def _right_without(asked: Asked, names: list[str]) -> str:
