@@ -324,8 +324,13 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
     four = {b, n, h, d, case.d_out, b * h}
     needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
-    todo, seen, tensors = [nodes[-1]], set(), stop.tensors if stop else {}
-    tree, at = parsed(walked.trace.source), op.place.line - walked.trace.first + 1
+    failed, tensors = op.failed, stop.tensors if stop else {}
+    if failed and step == 6 and (cut := _cut_elsewhere(walked, op)):
+        number, known = cut
+        op, nodes, tensors = walked.ops[number], around(walked.ops[number].place), {}
+    todo, seen = [nodes[0 if failed else -1]], set()
+    source, first = walked.source_at(op.place)
+    tree, at = parsed(source), op.place.line - first + 1
     while todo:
         for node in ast.walk(todo.pop()):
             if found := _stored(walked, node):
@@ -335,12 +340,15 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
             if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
                 continue
             seen.add(node.id)
-            for line, value in set_in(tree, at).get(node.id, ()):
+            size, own = known.get(node.id, 0), set_in(tree, at).get(node.id, ())
+            odd = failed and node.id in known and step != 5 and size not in needed
+            if odd and op.calls and not own:  # a helper is handed it
+                return _handed(walked, number, node.id, size, step)
+            for line, value in own:
                 read = any(call_name(part) in ("shape", "size") for part in ast.walk(value))
-                size = known.get(node.id, 0)
-                if node.id in known and read and step != 5 and size not in needed and op.failed:
+                if odd and read:
                     text = ast.unparse(value)
-                    place = Place(line + walked.trace.first - 1, text, text)
+                    place = Place(line + first - 1, text, text)
                     needs = "num_tokens" if step == 6 else ""
                     values = {"name": node.id, "size": size, "needs": needs}
                     fitting = {n for n in known if known[n] in needed - {*op.numbers}}
@@ -350,6 +358,37 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
                 if not read and (node.id in known or isinstance(value, ast.Tuple)):
                     todo.append(value)
     return None
+
+
+def _cut_elsewhere(walked: Walk, op: Op) -> tuple[int, dict[str, int]] | None:
+    """The call in a helper that cut a mask out, and the size, by its name, that it is cut to."""
+    for index in op.given:
+        made = walked.makers.get(index, [None])[-1]
+        cut = made is not None and walked.ops[made]
+        if not cut or op_name(cut) != "getitem" or not cut.calls or cut.calls == op.calls:
+            continue
+        nodes = around(cut.place)[:1]
+        names = {e.id for e in ast.walk(nodes[0].slice) if isinstance(e, ast.Name)} if nodes else ()
+        size = walked.tensors[index].shape[-1]
+        if len(names) == 1 and size not in (1, walked.case.num_tokens):
+            return made, {names.pop(): size}
+    return None
+
+
+def _handed(walked: Walk, number: int, name: str, size: int, step: int) -> Difference:
+    """A wrong size that a helper was handed: at the call, or where it was read for that."""
+    call = walked.ops[number].calls[0]
+    source, first = walked.source_at(call)
+    own = set_in(parsed(source), call.line - first + 1)
+    values = {"name": name, "size": size, "needs": "num_tokens" * (step == 6)}
+    node = next(iter(around(call)), None)
+    for argument in getattr(node, "args", ()):
+        for line, value in own.get(getattr(argument, "id", ""), ()):
+            if argument.id == name and call_name(value) == "shape":
+                text = ast.unparse(value)
+                place = Place(line + first - 1, text, text)
+                return Difference(1, "size", number, place, values=values)
+    return Difference(step, "size", number, call, values=values)
 
 
 def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:

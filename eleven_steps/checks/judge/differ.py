@@ -230,6 +230,12 @@ def _unreached(walked: Walk) -> Difference:
     if stop.place is None or stop.place.text.startswith("raise "):  # no line of a step
         todo = (n for n, name in enumerate(STEPS, start=1) if not walked.reached(name))
         return Difference(next(todo, len(STEPS)), "name", None, stop.place)
+    read = stop.place.statement.rpartition(" = ")[2].removesuffix(".shape")
+    index = stop.tensors.get(read) if "to unpack" in stop.failure.text else None
+    if index is not None and not walked.on_the_way(index) and (made := walked.back([index], True)):
+        return at_fault(walked, min(made))
+    if index is not None and stage_of(walked.readings[index], walked) == 2:  # heads are awaited
+        return Difference(3, "skipped", None, stop.place, index, values={"for_step": 4})
     return Difference(_stands(walked, stop.place), "name", None, stop.place)
 
 

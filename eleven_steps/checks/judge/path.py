@@ -75,6 +75,17 @@ class Walk:
             place = call
         return Difference(step, reason, number, place, *tensors, values=values)
 
+    def source_at(self, place: Place) -> tuple[str, int]:
+        """The source that a place stands in and its first line's number; "" where it is not known.
+
+        What raised may stand in the class of a part, which is not in the answer's own source.
+        """
+        for part in filter(None, (self.trace, self.stop)):
+            own = part.source.splitlines()[max(place.line - part.first, 0) :]
+            if own and own[0].strip() == place.text and place.line >= part.first:
+                return part.source, part.first
+        return "", 1
+
     def of(self, op: Op) -> list[Reading]:
         """What a call was given."""
         return [self.readings[index] for index in op.given]

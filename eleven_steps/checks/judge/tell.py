@@ -415,6 +415,6 @@ def unbound(error: str, walked: Walk) -> str:
 
 def _lines_of(name: str, walked: Walk, place: Place) -> list[int]:
     """The lines at which a name is set in the function of a place."""
-    before = walked.trace.first - 1
-    every = set_in(parsed(walked.trace.source), place.line - before).get(name, ())
-    return [n + before for n, _ in every]
+    source, first = walked.source_at(place)
+    every = set_in(parsed(source), place.line - first + 1).get(name, ())
+    return [n + first - 1 for n, _ in every]

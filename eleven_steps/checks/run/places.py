@@ -172,6 +172,15 @@ def source_around(answer: Any) -> tuple[str, int]:
     return "", 1
 
 
+def source_of(code: CodeType) -> tuple[str, int]:
+    """The source of a function and its first line's number; "" where there is none."""
+    for node in ast.walk(tree_of(code.co_filename)):
+        if isinstance(node, ast.FunctionDef) and _is_of(node, code):
+            lines = linecache.getlines(code.co_filename)[node.lineno - 1 : node.end_lineno]
+            return "".join(lines)[:MOST_SOURCE], node.lineno
+    return "", 1
+
+
 # What a function uses besides what it is given; of code without source nothing is said
 
 

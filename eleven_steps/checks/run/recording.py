@@ -55,6 +55,8 @@ class Stop:
     tensors: dict[str, int] = field(default_factory=dict)  # by name or attribute, in the trace
     numbers: dict[str, int] = field(default_factory=dict)  # whole numbers, by name or attribute
     several: dict[str, tuple[int, ...]] = field(default_factory=dict)  # tuples of tensors, by name
+    source: str = ""  # of the function that it was raised in
+    first: int = 1  # the number of its first line
 
 
 @dataclass(frozen=True)
@@ -331,7 +333,8 @@ class Recorder(TorchFunctionMode):
             for n, value in every.items()
             if type(value) in (tuple, list) and value and isinstance(value[0], torch.Tensor)
         }
-        self.stop = Stop(Failure(""), place, tensors, numbers, several)
+        source = places.source_of(frame.f_code)
+        self.stop = Stop(Failure(""), place, tensors, numbers, several, *source)
 
 
 # Where tensors are cut out of the gradient, and where those of two devices meet
