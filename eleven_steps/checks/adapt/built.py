@@ -137,6 +137,14 @@ def left_as_is(build: Build, sizes: dict[str, Any]) -> list[inspect.Parameter]:
     return [e for e in _parameters(build) if of[e.name] not in told and e.name not in configs]
 
 
+def flags_left(build: Build, sizes: dict[str, Any]) -> list[str]:
+    """The flags that a class reads of its configs, of which nobody knows what they are for."""
+    found = attempt(_asked_for, build, _usual(sizes))
+    configs = () if isinstance(found, Failure) else found[1].values()
+    read = sorted(name for name in _read_of_config(build) if not _field(name))
+    return [n for n in read if any(type(attempt(getattr, c, n, 0)) is bool for c in configs)]
+
+
 def _asked_for(build: Build, sizes: Sizes) -> tuple[dict[str, str], Sizes, list[str]]:
     """Which size each parameter asks for, the configs by name, and what is required besides."""
     parameters = _parameters(build)
@@ -387,9 +395,14 @@ def read_by(kind: Any) -> frozenset[str]:
     return frozenset(filter(_field, _names_in_code(kind)))
 
 
-@functools.cache
 def fields_of(kind: Any) -> frozenset[str]:
-    """Those that are read of a config: what comes next after its name, or one given to it."""
+    """The names of sizes that are read of a config."""
+    return _read_of_config(kind) & read_by(kind)
+
+
+@functools.cache
+def _read_of_config(kind: Any) -> frozenset[str]:
+    """What is read of a config: what comes next after its name, or one given to it."""
     read: set[str] = set()
     for code in _codes(kind):
         pairs = [*itertools.pairwise(dis.get_instructions(code))]
@@ -397,4 +410,4 @@ def fields_of(kind: Any) -> frozenset[str]:
         given = {b.argval for _, b in after if b.opname == "STORE_FAST"}
         after += [(a, b) for a, b in pairs if a.opname == "LOAD_FAST" and a.argval in given]
         read |= {b.argval for _, b in after if isinstance(b.argval, str)}
-    return frozenset(read) & read_by(kind)
+    return frozenset(read)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
-from eleven_steps.checks.adapt.built import left_as_is, sizes_given
+from eleven_steps.checks.adapt.built import flags_left, left_as_is, sizes_given
 from eleven_steps.checks.adapt.calls import KINDS, Around, InPieces, left_alone
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted, play
@@ -57,6 +57,11 @@ class Callee:
         told = sizes_given(self.case) | self.wrapper.choice
         every = left_as_is(self.wrapper.build, told)
         return [parameter for parameter in every if parameter.name not in self.settled]
+
+    @property
+    def flags(self) -> list[str]:
+        """Those of its configs that stay as they are by default."""
+        return flags_left(self.wrapper.build, sizes_given(self.case) | self.wrapper.choice)
 
     @property
     def left(self) -> list[str]:
@@ -127,8 +132,12 @@ def unlike(
 
 def x_written(every: Iterable[Seen], call: str) -> Finding | None:
     """What is wrong where a call, told in a few words, writes into x."""
-    wrote = any("x" in seen.changed for seen in every)
-    return as_wrong("input_changed_there", 1, call=call) if wrote else None
+    return written(1, call, "its input x") if any("x" in seen.changed for seen in every) else None
+
+
+def written(step: int, call: str, what: str) -> Finding:
+    """What is wrong where a call writes into what it is given."""
+    return as_wrong("input_changed_there", step, call=call, what=what)
 
 
 # What depends on what

@@ -24,7 +24,7 @@ from eleven_steps.checks.adapt.calls import (
     kinds_of,
     shaped,
 )
-from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, unlike
+from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, unlike, written
 from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
@@ -34,7 +34,7 @@ from eleven_steps.checks.run.making import build
 
 
 def unused(callee: Callee) -> Iterator[Finding | None]:
-    """What forward offers as a mask changes something, in some form in which it runs.
+    """What forward offers as a mask changes something, in some form in which it runs, and stays.
 
     Where none runs nothing is known, and it is said that it was not tried.
     """
@@ -45,15 +45,19 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
     for name in filter(None, (own, *callee.left)):
         if not (name in MASKS or PADS.fullmatch(name)):
             continue
-        ran = False
+        ran, acting = False, set()  # kinds of masks
         for kind, shape in itertools.product(KINDS, SHAPES | FILLED):
-            masks = (_mask(hidden, x, kind, shape) for hidden in (nothing, some))
-            one, two = (callee.out(Handing(bare, {name: mask})) for mask in masks)
+            if kind in acting:
+                continue
+            masks = [_mask(hidden, x, kind, shape) for hidden in (nothing, some)]
+            handed = [mask.clone() for mask in masks]
+            one, two = (callee.out(Handing(bare, {name: mask})) for mask in handed)
             ran = ran or one is not None and two is not None
             if (one is None) is not (two is None) or one is not None and not close(one, two):
-                break
-        else:
-            yield as_wrong("ignored", 6, mask=name) if ran else None
+                acting.add(kind)
+            same = all(map(torch.equal, masks, handed))
+            yield None if same else written(6, name, f"`{name}`")
+        yield as_wrong("ignored", 6, mask=name) if ran and not acting else None
 
 
 def _mask(hidden: torch.Tensor, x: torch.Tensor, kind: str, shape: str) -> torch.Tensor:
@@ -83,7 +87,7 @@ def padded(callee: Callee) -> Iterator[Finding | None]:
         yield _said(not wrong, wrong, name=name)
         if way is None:
             continue
-        yield as_wrong("input_changed_there", 1, call=f"`{name}`") if wrote else None
+        yield written(1, name, "its input x") if wrote else None
         yield _of_integers(callee, way)
         if callee.pieces and not lengths:
             pieces = replace(callee.pieces, way=way)

@@ -46,6 +46,7 @@ from eleven_steps.checks.run.cases import Case, cases_of, close, seeded
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
+from eleven_steps.checks.run.variant import Variant
 
 THREE = [
     re.compile(f"{letter}|{name}s?(_states)?")
@@ -57,6 +58,7 @@ IDS = {  # what numbers tokens says where each stands, or of which document it i
     "wrong_documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
 }
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
+HEADS = re.compile(r"(\w+_)?heads?_mask")
 LOGITS = re.compile("logit|score")
 BIAS = re.compile(r"(?!.*(pos|rel|mask|alibi|kv|time|decay|gate|pair|edge))(\w+_)?bias(es)?")
 LENGTHS = 1100, 1024, 512, 128, 32  # of texts in pieces, the first that runs
@@ -90,7 +92,7 @@ def called_otherwise(
         return callee.judged, said
     if cached and not callee.pieces:
         return wrapper, say("unread", why=wording("unread_past")).outcome("")
-    left = callee.left + [parameter.name for parameter in callee.options]
+    left = callee.left + [parameter.name for parameter in callee.options] + callee.flags
     more = {"right_weights": callee.shown, "left_alone": left, "not_together": callee.apart}
     notes = callee.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
     first = wording("tokens_first") if wrapper.call.first else ""
@@ -235,7 +237,7 @@ def in_pieces(callee: Callee) -> Said:
         callee.pieces = way
         forks = callee.out(replace(way, forks=way.kept not in (None, COUNTED, STORED)))
         yield unlike(one if forks is None else forks, callee.right, "wrong_in_forks", past=way.past)
-        yield x_written(every, f"`{way.past}`")
+        yield x_written(every, way.past)
         other = attempt(build, callee.wrapper, callee.case), callee.case.x.flip(0)
         between = callee.out(replace(way, between=functools.partial(attempt, *other)))
         yield unlike(one if between is None else between, callee.right, "another_in_pieces")
@@ -322,18 +324,27 @@ def three_inputs(callee: Callee) -> Said:
     layers = {"keys": right.W_key, "values": right.W_value}
     variants = callee.variant, callee.variant.beside("full")
 
-    def gives(*those: str) -> bool:
+    def made(variant: Variant, *those: str) -> torch.Tensor:
         def record(name: str, **tensors: torch.Tensor) -> None:
             for role in those if name == "project" else ():
                 tensors[role].copy_(layers[role](xs[role]))
 
-        return any(close(out, callee.right_with(record, e)) for e in variants if e is not None)
+        return callee.right_with(record, variant)
+
+    def gives(*those: str) -> bool:
+        return any(close(out, made(e, *those)) for e in variants if e is not None)
 
     named, both = {"key": key, "value": value}, gives(*xs)
     if other:
         yield as_wrong("half_of_other", 2, name=other) if any(map(gives, xs)) else None
         if not both:  # it may be of another kind
             return
+        twice = {other: torch.cat(2 * given[:1], dim=0 if way.first else 1)}
+        longer = callee.out(Handing(alone, twice))  # each token weighs as once, if none is hidden
+        if variants[1] is not None and longer is not None:
+            seen = made(variants[1], *xs)
+            alike = close(out, seen) is close(longer, seen)
+            yield None if alike else as_wrong("other_context", 6, name=other)
         callee.notes.append(wording("right_besides", name=other))
     elif not both:
         yield as_wrong("wrong_of_three", 2, **named)
@@ -352,6 +363,27 @@ def three_inputs(callee: Callee) -> Said:
         again = attempt(torch.no_grad()(module), case.x)
         yield None if wanted is None else unlike(again, wanted, "kept_other", 2, name=key)
     callee.settled |= {key, value}
+
+
+def heads_masked(callee: Callee) -> Said:
+    """What says which heads take part multiplies their weights."""
+    case = callee.case
+    one = torch.ones(case.num_heads)
+    one[0] = 0
+
+    def record(name: str, **tensors: torch.Tensor) -> None:
+        if name == "softmax":
+            tensors["weights"][:, 0] = 0
+
+    for name in filter(HEADS.fullmatch, callee.left):
+        for keep in (one, one[:, None, None], one[:, None, None].expand(case.b, -1, 1, 1)):
+            out = callee.out(Handing(callee.wrapper.call, {name: keep}))
+            if out is not None:
+                right = callee.right_with(record, callee.variant)
+                yield unlike(out, right, "heads_masked", 7, name=name)
+                callee.settled.add(name)
+                callee.notes.append(wording("right_besides", name=name))
+                break
 
 
 def without_batch(callee: Callee) -> Said:
@@ -451,7 +483,7 @@ def flags(callee: Callee) -> Said:
             continue
         call = f"{flag}={value}"
         yield unlike(seen[0].out, callee.right, "other_with_flag", flag=call)
-        yield x_written(seen, f"`{call}`")
+        yield x_written(seen, call)
         if table and not value:
             callee.seen(handing := Handing(way))
         shown = _shown(handing.returned[-1], case, not LOGITS.search(flag)) if table else None
@@ -497,6 +529,7 @@ def _shown(returned: Any, case: Case, sure: bool) -> bool | None:
 
 
 ROWS = (
-    *(each_text, mask_sums, three_inputs, flags, another_base, wider_heads, another_window),
+    *(each_text, mask_sums, three_inputs, heads_masked, flags),
+    *(another_base, wider_heads, another_window),
     *(in_pieces, tables, by_name, without_batch, padded, by_ids),
 )
