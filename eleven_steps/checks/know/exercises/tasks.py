@@ -230,8 +230,8 @@ _LOOPED = f"""{_BUILT}
 """
 RIGHT_CLASSES = {
     "the course's own class": "",
-    "a class that stores no mask and lets torch's fused function attend": _FUSED,
-    "a class that loops over its heads and draws its weights in another order": _LOOPED,
+    "a class that draws its weights in another order and calls torch's fused function": _FUSED,
+    "a class that draws its weights in another order and loops over its heads": _LOOPED,
 }
 
 
@@ -258,6 +258,7 @@ _MANY = (
     replace(_SHARED, seed=8, called="with other numbers of the same sizes"),
     Case(5, 7, 10, 48, 6, 9, seed=7, called="with 6 heads of 8 features on 3 processes"),
     Case(1, 6, 18, 16, 8, 7, seed=7, called="with 8 heads of 2 features on 4 processes"),
+    Case(3, 5, 9, 14, 2, 7, seed=7, called="with 2 heads of 7 features on 1 process"),
 )
 _LARGE = replace(_SHARED, seed=9, scale=6.0, called="where some scores are above 88")
 _CASES = {
