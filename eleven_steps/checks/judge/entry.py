@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from eleven_steps.checks.adapt.adapted import Adapted, refusal
-from eleven_steps.checks.adapt.built import CHOICES, SIZE_OF, left_as_is, sizes_given
+from eleven_steps.checks.adapt.built import CHOICES, CONFIGS, SIZE_OF, left_as_is, sizes_given
 from eleven_steps.checks.adapt.calls import Given
 from eleven_steps.checks.adapt.layers import ROLES
 from eleven_steps.checks.judge import foreign
@@ -23,6 +23,8 @@ from eleven_steps.checks.run.cases import LAYERS, Case, cases_of
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 from eleven_steps.checks.run.variant import Variant
+
+IN_ORDER = "d_in", "d_out", "context_length", "dropout", "num_heads"  # the lecture's constructor
 
 
 def check_attention(
@@ -86,6 +88,10 @@ def _elsewhere(cls: Any) -> bool:
 
 
 def _of_another_form(cls: type) -> bool:
+    """Whether a constructor takes other things than the lecture's, or makes none of its layers.
+
+    By its names: one that has d_in and d_out is meant to be the lecture's, in whatever order.
+    """
     own = filter(inspect.isfunction, (vars(base).get("__init__") for base in cls.__mro__))
     names = inspect.signature(cls)
     alone = [
@@ -94,7 +100,12 @@ def _of_another_form(cls: type) -> bool:
         if parameter.kind is parameter.KEYWORD_ONLY
     ]
     called = attempt(names.bind, *range(5), **{parameter.name: None for parameter in alone})
-    if isinstance(called, Failure) and not {"d_in", "d_out"} <= names.parameters.keys():
+    some = [e for e in names.parameters.values() if e.kind is e.POSITIONAL_OR_KEYWORD]
+    read = [SIZE_OF.get(parameter.name, "") for parameter in some]
+    elsewhere = any(size and size != ours for size, ours in zip(read, IN_ORDER, strict=False))
+    elsewhere = elsewhere or any(parameter.name in CONFIGS for parameter in some)
+    other = isinstance(called, Failure) or elsewhere
+    if other and not {"d_in", "d_out"} <= names.parameters.keys():
         return True
     codes = [function.__code__ for function in own]
     said = [*(code.co_names for code in codes), *(code.co_consts for code in codes)]
