@@ -322,10 +322,10 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     case, stop = walked.case, walked.stop
     sizes, known = case.letters, stop.numbers if stop else {}
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
-    four = {b, n, h, d, case.d_out, b * h}
+    four = {b, n, h, d} if len(op.numbers) == 4 else {b, n, h, d, case.d_out, b * h}
     needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
     failed, tensors = op.failed, stop.tensors if stop else {}
-    if failed and step == 6 and (cut := _cut_elsewhere(walked, op)):
+    if failed and step == 6 and (cut := _made_for(walked, op)):
         number, known = cut
         op, nodes, tensors = walked.ops[number], around(walked.ops[number].place), {}
     todo, seen = [nodes[0 if failed else -1]], set()
@@ -352,7 +352,8 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
                     needs = "num_tokens" if step == 6 else ""
                     values = {"name": node.id, "size": size, "needs": needs}
                     fitting = {n for n in known if known[n] in needed - {*op.numbers}}
-                    if _another_meant(tree, value, fitting):
+                    there = step == 10 and {b, n} <= {*op.numbers}  # and x has no other that fits
+                    if there or _another_meant(tree, value, fitting):
                         return walked.differs(number, step, "size", **values)
                     return Difference(1, "size", number, place, values=values)
                 if not read and (node.id in known or isinstance(value, ast.Tuple)):
@@ -360,18 +361,22 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     return None
 
 
-def _cut_elsewhere(walked: Walk, op: Op) -> tuple[int, dict[str, int]] | None:
-    """The call in a helper that cut a mask out, and the size, by its name, that it is cut to."""
+def _made_for(walked: Walk, op: Op) -> tuple[int, dict[str, int]] | None:
+    """The call that made a mask for another size than num_tokens, and that size, by its name."""
+    known = walked.stop.numbers
     for index in op.given:
-        made = walked.makers.get(index, [None])[-1]
-        cut = made is not None and walked.ops[made]
-        if not cut or op_name(cut) != "getitem" or not cut.calls or cut.calls == op.calls:
+        size = walked.tensors[index].shape[-1:].numel()
+        if walked.readings[index].family != "const" or size in (1, walked.case.num_tokens):
             continue
-        nodes = around(cut.place)[:1]
-        names = {e.id for e in ast.walk(nodes[0].slice) if isinstance(e, ast.Name)} if nodes else ()
-        size = walked.tensors[index].shape[-1]
-        if len(names) == 1 and size not in (1, walked.case.num_tokens):
-            return made, {names.pop(): size}
+        while index is not None and (made := walked.makers.get(index, [None])[-1]) is not None:
+            cut, here = walked.ops[made], walked.ops[made].calls == op.calls
+            nodes = around(cut.place)[:1]
+            nodes = [getattr(node, "slice", node) for node in nodes]
+            names = {e.id for node in nodes for e in ast.walk(node) if isinstance(e, ast.Name)}
+            named = {name for name in names if not here or known.get(name) == size}
+            if len(named) == 1 and (here or op_name(cut) == "getitem"):
+                return made, {named.pop(): size}
+            index = next(iter(cut.given), None)
     return None
 
 

@@ -31,6 +31,8 @@ from eleven_steps.checks.judge.syntax import (
     of_self,
     op_name,
     parsed,
+    returning_nothing,
+    set_in,
     step_for,
 )
 from eleven_steps.checks.know.catalogue import mistake_named
@@ -254,6 +256,8 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     here = [n for n, op in enumerate(trace.ops) if _in_line(op, place)]
     if here and "to unpack" in stop.failure.text:
         return min(walked.steps[n] for n in here)
+    if "NoneType" in stop.failure.text and (lost := _lost(walked)):
+        return lost
     path = list(around(place))
     names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
     for name, several in stop.several.items():  # a tuple where a tensor belongs
@@ -262,6 +266,8 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
             return 10 if joins else walked.steps[numbers[0]]
     if not path:
         return 1
+    if "'Linear' object" in stop.failure.text and (layer := _uncalled(walked, place, names)):
+        return 11 if layer == "out_proj" else 2
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
     families = [walked.readings[index].family for op in trace.ops for index in op.gave]
     phases = (FAMILIES.index(family) for family in families if family in FAMILIES)
@@ -273,6 +279,23 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
     return _used_later(walked, path, place, depth)
+
+
+def _lost(walked: Walk) -> int:
+    """The step of what a function of the class's own makes last and does not return, or 0."""
+    first, steps = walked.trace.first - 1, [0]
+    for function in returning_nothing(walked.trace.source):
+        lines = range(function.lineno + first, function.end_lineno + first + 1)
+        made = (n for n, op in enumerate(walked.ops) if op.place and op.place.line in lines)
+        steps += [] if function.name == "forward" else [walked.steps[n] for n in made]
+    return steps[-1]
+
+
+def _uncalled(walked: Walk, place: Place, names: set[str]) -> str:
+    """The layer that one of the names of a line stands for, which was not called."""
+    own = set_in(parsed(walked.trace.source), place.line - walked.trace.first + 1)
+    values = (of_self(value) for name in names for _, value in own.get(name, ()))
+    return next((layer for layer in values if walked.trace.parts.get(layer) == "Linear"), "")
 
 
 def _in_line(op: Op, place: Place) -> bool:
@@ -332,7 +355,8 @@ def _call_named(node: ast.AST, trace) -> str:
     if part := trace.parts.get(of_self(getattr(node, "func", None))):
         known = {"Linear": "linear", "Dropout": "dropout", "Softmax": "softmax"}
         return known.get(part, "linear")
-    return call_name(node)
+    name = call_name(node)
+    return "reshape" if name == "rearrange" else name
 
 
 def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:

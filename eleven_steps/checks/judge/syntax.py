@@ -152,7 +152,9 @@ def set_in(tree: ast.AST, line: int) -> dict[str, list[tuple[int, ast.AST]]]:
         (function for function in every if function.lineno <= line <= function.end_lineno), tree
     )
     for node in (
-        statement for statement in ast.walk(own) if isinstance(statement, ast.Assign | ast.For)
+        statement
+        for statement in ast.walk(own)
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.For) and target_of(statement)[0]
     ):
         value, target = target_of(node)
         for part in ast.walk(target):
@@ -168,7 +170,7 @@ def returning_nothing(source: str) -> list[ast.FunctionDef]:
     alone = {node.value for node in every if isinstance(node, ast.Expr)}
     used = {call_name(node) for node in every if isinstance(node, ast.Call) and node not in alone}
     functions = (e for e in every if isinstance(e, ast.FunctionDef))
-    return [e for e in functions if e.name in {*used, "forward"} and not _returns(e)]
+    return [e for e in functions if e.name.strip("_") in {*used, "forward"} and not _returns(e)]
 
 
 def _returns(function: ast.FunctionDef) -> bool:
@@ -176,11 +178,11 @@ def _returns(function: ast.FunctionDef) -> bool:
     return any(isinstance(node, hands) and node.value for node in ast.walk(function))
 
 
-def target_of(node: ast.Assign | ast.For) -> tuple[ast.expr, ast.expr]:
+def target_of(node: ast.Assign | ast.AnnAssign | ast.For) -> tuple[ast.expr, ast.expr]:
     """What a statement gives a name to, and the name."""
     if isinstance(node, ast.For):
         return node.iter, node.target
-    return node.value, node.targets[0]
+    return node.value, node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
 
 
 # The step that a call is for: by what it is, what it gets, and how far forward has come
