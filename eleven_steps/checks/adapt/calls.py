@@ -56,6 +56,7 @@ KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 TRUTHS = re.compile(
     r"\bbool|\btrue\b|\b1s?\s*(?:[/=:]|for|where|if|at|on|means?|keeps?)|\b0/1\b", re.IGNORECASE
 )
+ADDED = re.compile(r"\badd(ed|itive)\b", re.IGNORECASE)
 NUMBERS = re.compile(r"inf\b|\badd|\bbias|negative|1e\d|float", re.IGNORECASE)
 INTEGERS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "True where a key is seen": lambda hidden, x: (~hidden).long(),
@@ -78,11 +79,18 @@ def kinds_of(module: Any, mask: str) -> list[str]:
 
     An annotation says so, or the lines about the mask in a docstring.
     """
-    found = inspect.signature(module.forward).parameters[mask].annotation
-    docs = "\n".join(filter(None, (module.forward.__doc__, type(module).__doc__)))
-    lines = " ".join(re.findall(rf"\b{mask}\b[^\n]*(?:\n[^\n:]+$)*", docs, re.MULTILINE))
+    found, lines = (
+        inspect.signature(module.forward).parameters[mask].annotation,
+        said_of(module, mask),
+    )
     truths = TRUTHS.search(f"{found} {lines}") and not NUMBERS.search(lines)
     return [kind for kind in KINDS if not (truths and "inf" in kind)]
+
+
+def said_of(module: Any, mask: str) -> str:
+    """The lines about a mask in the docstrings of a class."""
+    docs = "\n".join(filter(None, (module.forward.__doc__, type(module).__doc__)))
+    return " ".join(re.findall(rf"\b{mask}\b[^\n]*(?:\n[^\n:]+$)*", docs, re.MULTILINE))
 
 
 @dataclass(frozen=True)

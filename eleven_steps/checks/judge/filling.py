@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.calls import (
+    ADDED,
     FILLED,
     INTEGERS,
     KINDS,
@@ -22,6 +23,7 @@ from eleven_steps.checks.adapt.calls import (
     Padded,
     Way,
     kinds_of,
+    said_of,
     shaped,
 )
 from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, unlike, written
@@ -135,6 +137,8 @@ def mask_sums(callee: Callee) -> Iterator[Finding | None]:
     kinds = "-inf where a key is hidden", "1 where a key is hidden", *SUMS
     outs = [callee.out(replace(way, kind=kind)) for kind in kinds]
     same = [out is not None and close(out, callee.right) for out in outs]
+    if ADDED.search(said_of(callee.inner, way.mask)):
+        yield _said(outs[0] is None or same[0], "not_added", mask=way.mask)
     if not same[0] or same[1]:  # what holds truths is no sum
         return
     sums = SUMS[kinds[-1]](torch.zeros(2 * [case.num_tokens]), case.x) * case.head_dim**0.5
