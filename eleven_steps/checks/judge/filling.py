@@ -47,14 +47,16 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
     for name in filter(None, (own, *callee.left)):
         if not (name in MASKS or PADS.fullmatch(name)):
             continue
-        ran, acting = False, set()  # kinds of masks
+        ran, acting, plain = False, set(), callee.out(bare)  # kinds of masks, and without one
         for kind, shape in itertools.product(KINDS, SHAPES | FILLED):
             if kind in acting:
                 continue
             masks = [_mask(hidden, x, kind, shape) for hidden in (nothing, some)]
             handed = [mask.clone() for mask in masks]
             one, two = (callee.out(Handing(bare, {name: mask})) for mask in handed)
-            ran = ran or one is not None and two is not None
+            both = one is not None and two is not None
+            # That one is there may say no more than that later tokens are hidden.
+            ran = ran or both and (plain is None or close(one, plain))
             if (one is None) is not (two is None) or one is not None and not close(one, two):
                 acting.add(kind)
             same = all(map(torch.equal, masks, handed))
