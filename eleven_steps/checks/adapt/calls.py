@@ -79,11 +79,9 @@ def kinds_of(module: Any, mask: str) -> list[str]:
 
     An annotation says so, or the lines about the mask in a docstring.
     """
-    found, lines = (
-        inspect.signature(module.forward).parameters[mask].annotation,
-        said_of(module, mask),
-    )
-    truths = TRUTHS.search(f"{found} {lines}") and not NUMBERS.search(lines)
+    annotation = inspect.signature(module.forward).parameters[mask].annotation
+    said = said_of(module, mask)
+    truths = TRUTHS.search(f"{annotation} {said}") and not NUMBERS.search(said)
     return [kind for kind in KINDS if not (truths and "inf" in kind)]
 
 

@@ -264,16 +264,11 @@ def _state(module: nn.Module) -> dict[str, Any]:
 def _made(cls: Any, case: Case) -> tuple[nn.Module, nn.Module, Run]:
     """A module as its owner builds it, within what adapts it, and a call of it with an x."""
     made = construct(cls, case, case.qkv_bias)
-    if not isinstance(made, Adapted):
-        return (
-            made,
-            made,
-            lambda x, *beside: (
-                attempt(made, x, *beside) if beside else attempt(called, made, case, x)
-            ),
-        )
 
-    def run(*texts: torch.Tensor) -> Any:
+    def plainly(x: torch.Tensor, *beside: torch.Tensor) -> Any:
+        return attempt(made, x, *beside) if beside else attempt(called, made, case, x)
+
+    def adapted(*texts: torch.Tensor) -> Any:
         x = texts[0]
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
         hidden = hidden.triu(1) if made.causal else hidden & False
@@ -282,7 +277,9 @@ def _made(cls: Any, case: Case) -> tuple[nn.Module, nn.Module, Run]:
         x, *beside = (e.transpose(0, 1) if made.called.call.first else e for e in texts)
         return output(attempt(made.called, x, hidden, *beside), case.d_out)
 
-    return made, made.called.inner, run
+    if isinstance(made, Adapted):
+        return made, made.called.inner, adapted
+    return made, made, plainly
 
 
 def _beside(made: nn.Module, case: Case) -> tuple[torch.Tensor, ...]:
