@@ -352,7 +352,8 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
                     needs = "num_tokens" if step == 6 else ""
                     values = {"name": node.id, "size": size, "needs": needs}
                     fitting = {n for n in known if known[n] in needed - {*op.numbers}}
-                    there = step == 10 and {b, n} <= {*op.numbers}  # and x has no other that fits
+                    # x has no other size that fits
+                    there = step in (3, 10) and {b, n} <= {*op.numbers}
                     if there or _another_meant(tree, value, fitting):
                         return walked.differs(number, step, "size", **values)
                     return Difference(1, "size", number, place, values=values)
@@ -397,16 +398,13 @@ def _handed(walked: Walk, number: int, name: str, size: int, step: int) -> Diffe
 
 
 def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
-    """Whether another size that was read with this one fits, and is used somewhere."""
-    siblings = {
-        name.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and node.value is value
-        for name in ast.walk(node.targets[0])
-        if isinstance(name, ast.Name) and name.id in fitting
-    }
-    loads = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    return any(name.id in siblings for name in loads)
+    """Whether another size that was read with this one fits, and its function uses it."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    every = next((e for f in functions if value in (e := [*ast.walk(f)])), [*ast.walk(tree)])
+    names = [node for node in every if isinstance(node, ast.Name)]
+    read = next(e for e in every if isinstance(e, ast.Assign) and e.value is value)
+    siblings = {e.id for e in ast.walk(read.targets[0]) if isinstance(e, ast.Name)} & fitting
+    return any(name.id in siblings and isinstance(name.ctx, ast.Load) for name in names)
 
 
 def _stored(walked: Walk, node: ast.AST) -> int:

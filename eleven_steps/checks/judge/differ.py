@@ -336,7 +336,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
             given.append(Reading("const"))
     if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
         return 7
-    if name in arithmetic | {"getitem"} and not given:  # of sizes alone
+    if name in arithmetic | KEEP | {"getitem"} and not given:  # of sizes alone
         return None
     place = Place(0, "", ast.unparse(path[-1]), ast.unparse(node))
     return step_for(Op(name, (), (), place), given, phase, phase > 3)

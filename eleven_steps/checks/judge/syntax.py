@@ -189,8 +189,11 @@ def target_of(node: ast.Assign | ast.AnnAssign | ast.For) -> tuple[ast.expr, ast
 
 
 def op_name(op: Op) -> str:
-    """The plain name of a call: masked_fill for masked_fill_ and getitem for __getitem__."""
-    return op.name.strip("_")
+    """The plain name of a call: masked_fill for masked_fill_ and getitem for __getitem__.
+
+    An einsum of one tensor moves its axes.
+    """
+    return "permute" if op.name == "einsum" and len(op.given) == 1 else op.name.strip("_")
 
 
 class _Call:
@@ -273,7 +276,8 @@ def _numbers_step(c: _Call) -> int:
 def _written_step(c: _Call) -> int:
     """The step of what is written into a part of a tensor."""
     scores = 6 if c.at == "scores" else 8
-    return {"scores": scores, "context": 8, "out": 11}.get(c.real[-1].family, 4)
+    context = 9 if "h" in dict(c.real[-1].fixed) else 8  # of one head, beside the others
+    return {"scores": scores, "context": context, "out": 11}.get(c.real[-1].family, 4)
 
 
 def _meets_step(c: _Call) -> int:

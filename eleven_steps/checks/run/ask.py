@@ -229,7 +229,7 @@ def _outs_of(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
         for name in own.keys() & wanted.weights.keys():
             own[name].copy_(wanted.weights[name])
     for name, stored in wanted.stored.items():
-        setattr(module, name, stored)
+        setattr(learners(module), name, stored)
     module.train(wanted.train)
     torch.default_generator.manual_seed(wanted.seed)
     if wanted.moved:
