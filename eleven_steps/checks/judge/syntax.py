@@ -158,7 +158,7 @@ def set_in(tree: ast.AST, line: int) -> dict[str, list[tuple[int, ast.AST]]]:
     ):
         value, target = target_of(node)
         for part in ast.walk(target):
-            if isinstance(part, ast.Name):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 found.setdefault(part.id, []).append((node.lineno, value))
     return found
 

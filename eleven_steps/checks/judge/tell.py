@@ -63,6 +63,7 @@ EXPLAINED = {
     "index out of range": "counted_from_0",
     "selected index k out of range": "topk_at_most",
     "but got float": "whole_sizes",
+    "'float' object is not callable": "number_called",
     "'float' object": "whole_sizes",
     'required "forward"': "no_forward",
     ".forward() takes 1 positional": "no_self",
