@@ -309,7 +309,7 @@ def _filled(kind: type, build: Build, *named: tuple[str, Any]) -> Any:
     parts = {n: e for n, e in has.items() if _is_config(type(e))}  # of vision and text
     for part in parts.values():
         attempt(_set_all, part, (), sizes)
-    if _names_in_code(build) & parts.keys():
+    if names_in_code(build) & parts.keys():
         return config
     return max((config, *parts.values()), key=lambda cls: sum(_has(cls, n) for n in read))
 
@@ -375,7 +375,7 @@ def _is_so(size: str, default: Any) -> bool:
 
 
 @functools.cache
-def _names_in_code(kind: Any) -> frozenset[str]:
+def names_in_code(kind: Any) -> frozenset[str]:
     """The names that stand in the code of a class; none in that of a function."""
     said = (name for code in _codes(kind) for name in (*code.co_names, *code.co_consts))
     return frozenset(text for text in said if isinstance(text, str))
@@ -392,7 +392,7 @@ def _codes(kind: Any) -> list[CodeType]:
 @functools.cache
 def read_by(kind: Any) -> frozenset[str]:
     """The names of sizes that stand in the code of a class."""
-    return frozenset(filter(_field, _names_in_code(kind)))
+    return frozenset(filter(_field, names_in_code(kind)))
 
 
 def fields_of(kind: Any) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Judge a class as it stands elsewhere: find out how it is built, filled and called, and say so."""
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
@@ -8,7 +9,15 @@ from types import FunctionType
 from typing import Any
 
 from eleven_steps.checks.adapt.adapted import Adapted, refusal
-from eleven_steps.checks.adapt.built import CHOICES, CONFIGS, SIZE_OF, left_as_is, sizes_given
+from eleven_steps.checks.adapt.built import (
+    CHOICES,
+    CONFIGS,
+    SIGNS,
+    SIZE_OF,
+    left_as_is,
+    names_in_code,
+    sizes_given,
+)
 from eleven_steps.checks.adapt.calls import Given
 from eleven_steps.checks.adapt.layers import ROLES
 from eleven_steps.checks.judge import foreign
@@ -25,6 +34,9 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 from eleven_steps.checks.run.variant import Variant
 
 IN_ORDER = "d_in", "d_out", "context_length", "dropout", "num_heads"  # the lecture's constructor
+
+# In the code of a class: what shows that queries and keys turn, or are normed
+CHANGED = re.compile(r"rope|rotary|rotat|^(cos|sin|polar)$|(q|k|query|key)_?norm", re.IGNORECASE)
 
 
 def check_attention(
@@ -71,12 +83,12 @@ def check_attention(
     asked = foreign.Asked(cls, changed, layers, call and Given(function=call))
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
-    if not asked.guided and not _elsewhere(cls):
+    if not asked.guided and not _elsewhere(cls, changed):
         return honestly("", _judged_alone, asked)
     return honestly("", each_way, _judged_elsewhere, asked)
 
 
-def _elsewhere(cls: Any) -> bool:
+def _elsewhere(cls: Any, variant: Variant) -> bool:
     """Whether a class is not written after the lecture's, as far as its constructor's code says."""
     if is_remote(cls):
         return False
@@ -84,7 +96,8 @@ def _elsewhere(cls: Any) -> bool:
         return True
     if kind_of(cls)[0] != "module class":
         return False
-    return attempt(_of_another_form, cls) is True
+    signed = not variant and attempt(_signed, cls) is True
+    return signed or attempt(_of_another_form, cls) is True
 
 
 def _of_another_form(cls: type) -> bool:
@@ -112,6 +125,13 @@ def _of_another_form(cls: type) -> bool:
     said += [constant for consts in said for constant in consts if isinstance(constant, tuple)]
     chosen = any(SIZE_OF.get(name) in CHOICES for name in names.parameters)  # each is tried
     return chosen or not {*chain(*said)} & {*LAYERS[:3]}
+
+
+def _signed(cls: type) -> bool:
+    """Whether a class shows a change that it is not asked about: it may be right as that."""
+    sizes = {SIZE_OF.get(name) for name in inspect.signature(cls).parameters}
+    changed = not sizes.isdisjoint({*SIGNS, "num_kv_heads"})
+    return changed or any(map(CHANGED.search, names_in_code(cls)))
 
 
 def _judged_alone(asked: foreign.Asked) -> Outcome:

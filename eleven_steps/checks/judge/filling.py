@@ -47,7 +47,7 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
     for name in filter(None, (own, *callee.left)):
         if not (name in MASKS or PADS.fullmatch(name)):
             continue
-        ran, acting, plain = False, set(), callee.out(bare)  # kinds of masks, and without one
+        ran, acting, plain = False, {}, callee.out(bare)  # a mask by its kind, and without one
         for kind, shape in itertools.product(KINDS, SHAPES | FILLED):
             if kind in acting:
                 continue
@@ -58,10 +58,26 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
             # That one is there may say no more than that later tokens are hidden.
             ran = ran or both and (plain is None or close(one, plain))
             if (one is None) is not (two is None) or one is not None and not close(one, two):
-                acting.add(kind)
+                acting[kind] = masks[1]
             same = all(map(torch.equal, masks, handed))
             yield None if same else written(6, name, f"`{name}`")
         yield as_wrong("ignored", 6, mask=name) if ran and not acting else None
+        yield _said(_gone_after(callee, bare, name, acting.values()), "mask_stays", mask=name)
+
+
+def _gone_after(callee: Callee, bare: Any, name: str, masks: Iterable[torch.Tensor]) -> bool:
+    """Whether a call without a mask gives the same after one with it, on one module."""
+    handing = Handing(bare)
+    module = attempt(build, callee.called(handing), callee.case)
+
+    def run(**named: torch.Tensor) -> Any:
+        handing.named.clear()
+        handing.named.update(named)
+        return attempt(torch.no_grad()(module), callee.case.x)
+
+    first = run()
+    outs = [(run(**{name: mask}), run())[1] for mask in masks]
+    return isinstance(first, Failure) or all(close(out, first) for out in outs)
 
 
 def _mask(hidden: torch.Tensor, x: torch.Tensor, kind: str, shape: str) -> torch.Tensor:
@@ -139,11 +155,12 @@ def mask_sums(callee: Callee) -> Iterator[Finding | None]:
     kinds = "-inf where a key is hidden", "1 where a key is hidden", *SUMS
     outs = [callee.out(replace(way, kind=kind)) for kind in kinds]
     same = [out is not None and close(out, callee.right) for out in outs]
-    if ADDED.search(said_of(callee.inner, way.mask)):
-        yield _said(outs[0] is None or same[0], "not_added", mask=way.mask)
-    if not same[0] or same[1]:  # what holds truths is no sum
+    added = ADDED.search(said_of(callee.inner, way.mask))
+    yield _said(not added or outs[0] is None or same[0], "not_added", mask=way.mask)
+    if not same[0] or same[1] and not added:  # what holds truths is no sum
         return
-    sums = SUMS[kinds[-1]](torch.zeros(2 * [case.num_tokens]), case.x) * case.head_dim**0.5
+    divisor = 1 if "unscaled" in changes else case.head_dim**0.5
+    sums = SUMS[kinds[-1]](torch.zeros(2 * [case.num_tokens]), case.x) * divisor
 
     def record(name: str, **tensors: torch.Tensor) -> None:
         if name == "mask":  # which the softmax divides
@@ -178,7 +195,7 @@ def _form(callee: Callee, ways: Iterable[Padded], sure: bool) -> tuple[Padded | 
 
 def _of_integers(callee: Callee, way: Padded) -> Finding | None:
     """What is wrong where a mask of True and False is right, and 1 and 0, as tokenizers return."""
-    if way.kind not in INTEGERS:
+    if way.kind not in INTEGERS or ADDED.search(said_of(callee.inner, way.filled)):
         return None
     right, *_ = _with_filling(callee, replace(way, integers=True))
     return _said(all(right), "wrong_of_integers", name=way.filled)

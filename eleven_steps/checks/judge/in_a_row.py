@@ -238,20 +238,25 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
             return say("gradients_of_second")
         lengths = {*range(1, case.context_length + 1)} - {case.num_tokens}
         beside = _beside(made, case)
-        fresh_ones = {  # whether parameters are replaced, and what is read before
-            "state_elsewhere": (False, []),
-            "parameter_replaced": (True, []),
-            "lengths_read": (False, [(longer[:, :length],) for length in lengths]),
-            "other_read": (False, [(case.x, *beside)] if beside else []),
+        fresh_ones = {  # whether parameters are replaced, what is read before that, and after
+            "state_elsewhere": (False, [], []),
+            "parameter_replaced": (True, [], []),
+            "kept_weights": (False, [(case.x,)], []),
+            "lengths_read": (False, [], [(longer[:, :length],) for length in lengths]),
+            "other_read": (False, [], [(case.x, *beside)] if beside else []),
         }
-        for name, (assigned, read) in fresh_ones.items():
+        for name, (assigned, before, after) in fresh_ones.items():
             torch.default_generator.manual_seed(1)  # what it draws besides is another
             _, fresh, run = _made(cls, case)
-            fresh.eval().load_state_dict(_state(module), assign=assigned)
-            for texts in read:
+            run = torch.no_grad()(run) if before else run  # where more may be kept
+            fresh.eval()
+            for texts in before:
+                run(*texts)
+            fresh.load_state_dict(_state(module), assign=assigned)
+            for texts in after:
                 run(*texts)
             if not close(run(case.x), first):
-                return say(name)
+                return say(name, what=wording("differs_there"))
         name = _hooked(made, module)
         return say(name) if name else None
 

@@ -241,6 +241,15 @@ def in_pieces(callee: Callee) -> Said:
         other = attempt(build, callee.wrapper, callee.case), callee.case.x.flip(0)
         between = callee.out(replace(way, between=functools.partial(attempt, *other)))
         yield unlike(one if between is None else between, callee.right, "another_in_pieces")
+
+        def at_once_after(*given: Any, way: InPieces = way) -> Any:
+            way(*given)
+            return call(*given)
+
+        after = callee.out(Given(function=at_once_after, first=call.first))
+        yield unlike(
+            Failure("") if after is None else after, callee.right, "after_pieces", past=way.past
+        )
         most = yield from _out_to_the_end(callee, way)
         callee.notes.append(wording("right_in_pieces", past=way.past, kept=_kept(way), most=most))
         callee.tried.append(way)
