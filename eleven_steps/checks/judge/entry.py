@@ -130,8 +130,7 @@ def _of_another_form(cls: type) -> bool:
 def _signed(cls: type) -> bool:
     """Whether a class shows a change that it is not asked about: it may be right as that."""
     sizes = {SIZE_OF.get(name) for name in inspect.signature(cls).parameters}
-    changed = not sizes.isdisjoint({*SIGNS, "num_kv_heads"})
-    return changed or any(map(CHANGED.search, names_in_code(cls)))
+    return not sizes.isdisjoint(SIGNS) or any(map(CHANGED.search, names_in_code(cls)))
 
 
 def _judged_alone(asked: foreign.Asked) -> Outcome:
