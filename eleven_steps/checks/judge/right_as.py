@@ -212,7 +212,8 @@ def _instead(
                 if "unscaled" in variant:  # a scale is forgotten oftener than left out
                     both = both[::-1]
                 return replace(verdict, message=together(*both), claims=("right_as",))
-            if said.kind != "unread" and (said.mistake or not verdict.mistake):
+            sure = said.mistake or not verdict.mistake or said.claims == ("ignored",)
+            if said.kind != "unread" and sure:
                 text = together(wording("asked_as", how=how), said.message)
                 nearest = {*variant.names}, other, replace(said, message=text)
     return _beyond(*nearest[1:]) if nearest else None
