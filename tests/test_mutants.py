@@ -4,9 +4,12 @@ import ast
 import contextlib
 import io
 import math
+import tomllib
+from pathlib import Path
 
 import pytest
 import torch
+from einops import einsum, rearrange
 from said import typed
 from sampled import sampled
 from torch import nn
@@ -100,6 +103,7 @@ STYLES = {
         return self.out_proj(y)  # 11
 """,
 }
+SLIPS = tomllib.loads(Path(__file__).with_name("slips.toml").read_text("utf-8"))
 OTHER_OPERATOR = {ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Add: ast.Sub, ast.Sub: ast.Add}
 OTHER_OPERATOR |= {ast.FloorDiv: ast.Mult, ast.Pow: ast.Mult}
 OTHER_CALL = {"triu": "tril", "tril": "triu", "softmax": "sigmoid", "amax": "amin"}
@@ -183,6 +187,7 @@ def mutants(style):
 def built(source):
     """The class of a source, whose lines tracebacks know, as in a notebook."""
     scope = {"nn": nn, "torch": torch, "F": F, "math": math, "__name__": __name__}
+    scope |= {"Tensor": torch.Tensor, "rearrange": rearrange, "einsum": einsum}
     typed(source, scope)
     return scope["Mine"]
 
@@ -249,3 +254,24 @@ def test_one_changed_node_is_put_at_the_step_of_its_line(every):
     count, passed, elsewhere = placed(every)
     assert count >= 600 // every and not passed
     assert len(elsewhere) <= 0.05 * count, elsewhere
+
+
+def slips():
+    """Yield a name, the source and the step of each single slip of slips.toml."""
+    for style, of in SLIPS.items():
+        for step, old, new in of["slips"]:
+            yield f"{style}: {new.strip()}", of["class"].replace(old, new), step
+
+
+@sampled("style", [*SLIPS])
+def test_a_class_without_its_slips_is_right(style):
+    assert check_attention(built(SLIPS[style]["class"])).passed
+
+
+@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.nightly)])
+def test_a_slip_as_learners_make_it_is_put_at_its_step(every):
+    some = [*slips()][::every]
+    verdicts = [(name, step, check_attention(built(source))) for name, source, step in some]
+    assert some and not [name for name, _, verdict in verdicts if verdict.passed]
+    elsewhere = [(name, step, str(e)) for name, step, e in verdicts if e.step != step]
+    assert len(elsewhere) <= 0.07 * len(some), elsewhere
