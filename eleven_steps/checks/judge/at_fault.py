@@ -369,7 +369,10 @@ def _made_for(walked: Walk, op: Op) -> tuple[int, dict[str, int]] | None:
         size = walked.tensors[index].shape[-1:].numel()
         if walked.readings[index].family != "const" or size in (1, walked.case.num_tokens):
             continue
-        while index is not None and (made := walked.makers.get(index, [None])[-1]) is not None:
+        made = len(walked.ops)
+        # What changes nothing gives back what it is given, and is among its makers.
+        while earlier := [n for n in walked.makers.get(index, ()) if n < made]:
+            made = earlier[-1]
             cut, here = walked.ops[made], walked.ops[made].calls == op.calls
             nodes = around(cut.place)[:1]
             nodes = [getattr(node, "slice", node) for node in nodes]
@@ -402,8 +405,9 @@ def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     every = next((e for f in functions if value in (e := [*ast.walk(f)])), [*ast.walk(tree)])
     names = [node for node in every if isinstance(node, ast.Name)]
-    read = next(e for e in every if isinstance(e, ast.Assign) and e.value is value)
-    siblings = {e.id for e in ast.walk(read.targets[0]) if isinstance(e, ast.Name)} & fitting
+    read = (e.targets[0] for e in every if isinstance(e, ast.Assign) and e.value is value)
+    siblings = {e.id for target in read for e in ast.walk(target) if isinstance(e, ast.Name)}
+    siblings &= fitting
     return any(name.id in siblings and isinstance(name.ctx, ast.Load) for name in names)
 
 
