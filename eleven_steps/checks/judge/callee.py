@@ -89,6 +89,18 @@ class Callee:
         """The same wrapper, called in another way."""
         return type(self.wrapper.__name__, (self.wrapper,), {"call": staticmethod(call)})
 
+    def one_module(self, call: Any) -> Callable[..., Any]:
+        """Call one module time and again, each time with an x and what its parameters get."""
+        handing = Handing(call)
+        module = attempt(build, self.called(handing), self.case)
+
+        def run(x: torch.Tensor | None = None, **named: torch.Tensor) -> Any:
+            handing.named.clear()
+            handing.named.update(named)
+            return attempt(torch.no_grad()(module), self.case.x if x is None else x)
+
+        return run
+
     def seen(self, call: Any, *xs: torch.Tensor | None) -> list[Seen]:
         """What is seen of one module, called in another way with each x in a row.
 

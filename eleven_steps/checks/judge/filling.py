@@ -67,14 +67,7 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
 
 def _gone_after(callee: Callee, bare: Any, name: str, masks: Iterable[torch.Tensor]) -> bool:
     """Whether a call without a mask gives the same after one with it, on one module."""
-    handing = Handing(bare)
-    module = attempt(build, callee.called(handing), callee.case)
-
-    def run(**named: torch.Tensor) -> Any:
-        handing.named.clear()
-        handing.named.update(named)
-        return attempt(torch.no_grad()(module), callee.case.x)
-
+    run = callee.one_module(bare)
     first = run()
     outs = [(run(**{name: mask}), run())[1] for mask in masks]
     return isinstance(first, Failure) or all(close(out, first) for out in outs)

@@ -325,8 +325,7 @@ def three_inputs(callee: Callee) -> Said:
     wide = [nn.functional.pad(tensor, (0, callee.width - case.d_in)) for tensor in xs.values()]
     given = [tensor.transpose(0, 1) if way.first else tensor for tensor in wide]
     alone = replace(way, names=tuple(n for n in way.names if n not in (key, value)))
-    handing = Handing(alone, dict(zip((key, value), given, strict=True)))
-    out = callee.out(handing)
+    out = callee.out(Handing(alone, dict(zip((key, value), given, strict=True))))
     if out is None:
         return
     right = build(planted(variant=callee.variant), case)
@@ -364,12 +363,10 @@ def three_inputs(callee: Callee) -> Said:
     ]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
         yield as_wrong("order_of_three", 2, **named)
-    module, turned = build(callee.called(handing), case), [tensor.flip(-1) for tensor in given]
+    run, turned = callee.one_module(alone), [tensor.flip(-1) for tensor in given]
     in_a_row = [(turned, None), (given, out), ([], callee.right)][: 2 + (key not in way.names)]
     for texts, wanted in in_a_row:
-        handing.named.clear()
-        handing.named.update(zip((key, value), texts, strict=False))
-        again = attempt(torch.no_grad()(module), case.x)
+        again = run(**dict(zip((key, value), texts, strict=False)))
         yield None if wanted is None else unlike(again, wanted, "kept_other", 2, name=key)
     callee.settled |= {key, value}
 
@@ -445,21 +442,14 @@ def _with_ids(
 
     Each text alone gets its own ids; each document gets none.
     """
-    handing, case = Handing(callee.wrapper.call), callee.case
-    module = build(callee.called(handing), case)
-
-    def run(x: torch.Tensor, *own: torch.Tensor) -> Any:
-        handing.named.clear()
-        handing.named.update(zip([name], own, strict=False))
-        return attempt(torch.no_grad()(module), x)
-
-    plain, _, whole = run(case.x), run(case.x, ids.flip(0)), run(case.x, ids)
+    case, run = callee.case, callee.one_module(callee.wrapper.call)
+    plain, _, whole = run(), run(**{name: ids.flip(0)}), run(**{name: ids})
     if getattr(plain, "shape", 0) != getattr(whole, "shape", None):
         return None, None, None
     parts = torch.zeros_like(plain)
     for i, x, own in zip(range(case.b), case.x, ids, strict=True):
         for those in [own >= 0] if each_row else [own == number for number in own.unique()]:
-            part = run(x[None, those], own[None]) if each_row else run(x[None, those])
+            part = run(x[None, those], **({name: own[None]} if each_row else {}))
             parts[i, those] = torch.nan if isinstance(part, Failure) else part[0]
     return whole, parts, plain
 
