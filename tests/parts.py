@@ -36,12 +36,7 @@ PARTS = {
     "latent of queries": ([Latent(4), QueryLatent(3)], 2),
     "top keys": ([TopKeys(2, 3, 4)], 6),
     "top keys, latent": (
-        [
-            Latent(4, 2),
-            QueryLatent(3),
-            Rope(width=2),
-            TopKeys(2, 3, 4, Rope(width=2, first=True)),
-        ],
+        [Latent(4, 2), QueryLatent(3), Rope(width=2), TopKeys(2, 3, 4, Rope(width=2, first=True))],
         2,
     ),
     "linear": ([Linear((0.5, 0.2, 0.0))], 4),

@@ -163,8 +163,7 @@ def judged(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("targets", "status"),
-    [(["right"], 0), (["wrong", "right"], 1), (["neither", "wrong"], 2)],
+    ("targets", "status"), [(["right"], 0), (["wrong", "right"], 1), (["neither", "wrong"], 2)]
 )
 def test_the_status_is_that_of_the_worst(targets, status, judged, capsys):
     assert judged(targets) == status

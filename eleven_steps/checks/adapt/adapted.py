@@ -13,13 +13,7 @@ from torch.func import functional_call
 from eleven_steps.checks.adapt.built import Build, built, most_texts, whatever
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Kept, each_of
-from eleven_steps.checks.run.cases import (
-    LAYERS,
-    Case,
-    Cases,
-    cases_of,
-    close,
-)
+from eleven_steps.checks.run.cases import LAYERS, Case, Cases, cases_of, close
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt

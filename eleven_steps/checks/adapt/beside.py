@@ -160,20 +160,14 @@ def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[
     every = inspect.signature(module.forward).parameters.values()
     needed = [parameter for parameter in every if parameter.default is parameter.empty]
     names = [e.name for e in needed if e.name in PLAIN or e is not needed[0] and _may_be_none(e)]
-    optional = [
-        parameter.name for parameter in every if parameter not in needed or parameter.name in names
-    ]
+    optional = [p.name for p in every if p not in needed or p.name in names]
     others = [name for name in optional if OTHER_SEQUENCES.fullmatch(name)]
     others += [name for name in optional if name in MISSED and name not in names]
     turns, handed = turned_by(module), [(form, None) for form in FORMS]
     own = [(OWN_ROTARY, kind) for kind in rotaries(module)]
     forms = [*own, *handed, ("", None)] if turning else [("", None), *handed, *own]
     besides = [("", False), *((name, False) for name in others), ("", True)]
-    able = tuple(
-        parameter.name
-        for parameter in needed
-        if parameter.name in names and _may_be_none(parameter)
-    )
+    able = tuple(p.name for p in needed if p.name in names and _may_be_none(p))
     forms = forms if turns else [("", None)]
     for nones, (also, image), (form, rotary) in product({able: 1, (): 1}, besides, forms):
         turned, gets_x = turns if form else (), "" if also in MISSED else also

@@ -155,11 +155,7 @@ def _asked_for(build: Build, sizes: Sizes) -> tuple[dict[str, str], Sizes, list[
     of |= {e.name: "" for e in parameters if e.name in CHOICES and e.default is not e.empty}
     if configs:  # which gives the width of x
         of |= {e.name: "" for e in parameters if of[e.name] == "d_in" and e.default is not e.empty}
-    left = [
-        parameter
-        for parameter in parameters
-        if of[parameter.name] not in sizes and parameter.name not in configs
-    ]
+    left = [p for p in parameters if of[p.name] not in sizes and p.name not in configs]
     required = [parameter.name for parameter in left if parameter.default is parameter.empty]
     of = _one_width(of, required, left, bool(configs))
     return of, configs, [name for name in required if of[name] not in sizes]
@@ -212,11 +208,7 @@ def _one_width(
         return of
     if "d_in" in read and not required and len(read) > 1:
         return {name: "d_out" if size == "d_in" else size for name, size in of.items()}
-    whole = [
-        parameter.name
-        for parameter in left
-        if type(parameter.default) is int and parameter.default > 1
-    ]
+    whole = [p.name for p in left if type(p.default) is int and p.default > 1]
     found = required if required else whole[:1]
     if len(found) != 1 or "d_in" in read or "num_heads" not in read:
         return of

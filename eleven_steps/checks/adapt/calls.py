@@ -334,19 +334,11 @@ def ways(module: Any, causal: bool, but: tuple[str, ...] = (), also: str = "") -
     Parameters in but get something else; also is one with a default that gets x, "" for none.
     """
     every = [e for e in inspect.signature(module.forward).parameters.values() if e.name not in but]
-    usual = [
-        parameter
-        for parameter in every
-        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-    ]
+    usual = [p for p in every if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     names = [parameter.name for parameter in usual]
     mask = next((name for name in MASKS if name in names), "")
     flag = next((name for name in FLAGS if name in names), "")
-    wanted = [
-        parameter
-        for parameter in usual
-        if parameter.default is parameter.empty or parameter.name == also
-    ]
+    wanted = [p for p in usual if p.default is p.empty or p.name == also]
     needed = [parameter.name for parameter in wanted if parameter.name not in (mask, flag)]
     # One that stands alone may go by place; several are the queries, keys and values.
     by_name = len(needed) > 1 or any(e.kind is e.KEYWORD_ONLY for e in wanted if e.name in needed)

@@ -145,9 +145,7 @@ def weights_found(module: nn.Module) -> dict[str, list[str]]:
     Where one role is left and one weight, they belong together, whatever its name.
     """
     theirs = dict(module.named_parameters())
-    shapes = {
-        n: parameter.shape for n, parameter in theirs.items() if parameter.squeeze().dim() > 1
-    }
+    shapes = {n: p.shape for n, p in theirs.items() if p.squeeze().dim() > 1}
     biases = {bias_of(n, theirs) for n in shapes}
     shapes = {n: shape for n, shape in shapes.items() if n not in biases}
     weights = [*shapes]
@@ -250,11 +248,7 @@ def all_kept(
         bias = bias_of(pattern, parameters)
         choices.append([Kept(role, pattern, bias, layout) for layout in layouts])
     claimed = {place.bias for some in choices for place in some}
-    for name in [
-        parameter
-        for parameter in parameters
-        if parameter.endswith("_bias") and parameter not in claimed
-    ]:
+    for name in [p for p in parameters if p.endswith("_bias") and p not in claimed]:
         if (role := role_of(name.removesuffix("_bias"))) in LAYERS[:3]:  # behind all three
             choices.append([Kept(role, "", name, "h d i")])
     yield from map(list, itertools.product(*choices))

@@ -161,10 +161,7 @@ def judge_test(test: Any) -> Finding:
     if rejected:
         return _rejects(rejected, verdicts[rejected[0]], counts)
     if missed:
-        lines = (
-            wording("class_line", name=identifier, step=MISTAKES[identifier].step)
-            for identifier in missed
-        )
+        lines = (wording("class_line", name=name, step=MISTAKES[name].step) for name in missed)
         fault = MISTAKES[missed[0]].told
         finding = say("test_lets_through", names=", ".join(lines), fault=fault, **counts)
         return replace(finding, mistake=missed[0])

@@ -17,12 +17,7 @@ from eleven_steps.checks.adapt.adapted import is_adapted, lacking, takes
 from eleven_steps.checks.judge import constructor, naming
 from eleven_steps.checks.judge.at_fault import set_at
 from eleven_steps.checks.judge.differ import Blame, blamed
-from eleven_steps.checks.judge.likeness import (
-    hidden_by,
-    reordered,
-    same_everywhere,
-    same_parts,
-)
+from eleven_steps.checks.judge.likeness import hidden_by, reordered, same_everywhere, same_parts
 from eleven_steps.checks.judge.path import Difference
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import (
@@ -239,9 +234,7 @@ def _mistakes_of_outputs(subject: Subject, blame: Blame | None, case: Case) -> t
 
 def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequence[Case]) -> str:
     """Ask for a difference again in another case that is wrong; say so where it is another one."""
-    others = (
-        subject.plain(failing) for failing in wrong if failing.b > 1 and failing.num_tokens > 2
-    )
+    others = (subject.plain(e) for e in wrong if e.b > 1 and e.num_tokens > 2)
     other = next((elsewhere for elsewhere in others if elsewhere.d_out != case.d_out), None)
     again = other and blamed(subject.cls, other, subject.out(other))
     again = _missized(subject, again, other) if blame and again else None

@@ -16,14 +16,7 @@ from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, ask, kind_of, once
-from eleven_steps.checks.run.cases import (
-    BIASED,
-    LAYERS,
-    Case,
-    cases_of,
-    close,
-    lecture_parameters,
-)
+from eleven_steps.checks.run.cases import BIASED, LAYERS, Case, cases_of, close, lecture_parameters
 from eleven_steps.checks.run.contract import signature
 from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.checks.run.making import ATTRIBUTES, Built, Facts, Shapes

@@ -107,11 +107,7 @@ def _of_another_form(cls: type) -> bool:
     """
     own = filter(inspect.isfunction, (vars(base).get("__init__") for base in cls.__mro__))
     names = inspect.signature(cls)
-    alone = [
-        parameter
-        for parameter in names.parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
+    alone = [p for p in names.parameters.values() if p.kind is p.KEYWORD_ONLY]
     called = attempt(names.bind, *range(5), **{parameter.name: None for parameter in alone})
     some = [e for e in names.parameters.values() if e.kind is e.POSITIONAL_OR_KEYWORD]
     read = [SIZE_OF.get(parameter.name, "") for parameter in some]

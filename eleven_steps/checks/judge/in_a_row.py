@@ -379,9 +379,7 @@ def _hooked(made: nn.Module, module: nn.Module) -> str:
     loaded = {name: tensor for name, tensor in state.items() if name in kept}
     if not any("weight" in name for name in loaded):
         return "hook_not_tried" if others else ""
-    same = (
-        tensor.shape == kept[n].shape and close(tensor, kept[n]) for n, tensor in loaded.items()
-    )
+    same = (t.shape == kept[n].shape and close(t, kept[n]) for n, t in loaded.items())
     return "" if all(same) else "weights_renamed"
 
 

@@ -219,9 +219,7 @@ def _product(pair: Pair) -> str:
     sides = [(name, argument) for name, argument, _ in pair.given]
     every = [(name, tensor, dim) for name, tensor in sides for dim in range(tensor.dim() - 2)]
     sides += [(f"{n}.sum({dim}, keepdim=True)", side.sum(dim, True)) for n, side, dim in every]
-    sides += [
-        (f"{name}.transpose(-2, -1)", tensor.mT) for name, tensor in sides if tensor.dim() > 1
-    ]
+    sides += [(f"{name}.transpose(-2, -1)", t.mT) for name, t in sides if t.dim() > 1]
     for (one, left), (other, right) in itertools.product(sides, repeat=2):
         made = attempt(torch.matmul, left, right)
         if not isinstance(made, Failure) and agree(pair.part, made):

@@ -88,11 +88,7 @@ def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | N
 def _left_over(walked: Walk, who: str, start: list[int], fixed: set[str]) -> list[int]:
     """The right queries, keys or values that nothing on the way to some tensors takes."""
     used = {i for n in walked.back(start) for i in walked.ops[n].given} | {*start}
-    mine = (
-        (i, reading)
-        for i, reading in enumerate(walked.readings)
-        if reading.who == who and reading.right
-    )
+    mine = ((i, e) for i, e in enumerate(walked.readings) if e.who == who and e.right)
     whole = ((i, e.family) for i, e in mine if {*dict(e.fixed)} <= {"w"} | fixed)
     return [i for i, family in whole if family == "projected" and i not in used]
 

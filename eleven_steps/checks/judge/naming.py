@@ -159,11 +159,7 @@ def _situation(blame: Blame) -> tuple:
     found, walked = blame.found, blame.walked
     ops = walked.ops
     read = [walked.readings[i] for i in (ops[-1].given if ops and ops[-1].failed else ())]
-    real = {
-        (reading.family, reading.who, reading.axes)
-        for reading in read
-        if reading.family in FAMILIES[1:]
-    }
+    real = {(e.family, e.who, e.axes) for e in read if e.family in FAMILIES[1:]}
     return found and found.step, real
 
 

@@ -32,12 +32,7 @@ from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, seen_of,
 from eleven_steps.checks.judge.filling import each_text, mask_sums, padded, unused
 from eleven_steps.checks.judge.foreign import Asked, best, every_wrapper, fitting
 from eleven_steps.checks.judge.in_a_row import PATHS
-from eleven_steps.checks.judge.other_sizes import (
-    another_base,
-    another_window,
-    told_as,
-    wider_heads,
-)
+from eleven_steps.checks.judge.other_sizes import another_base, another_window, told_as, wider_heads
 from eleven_steps.checks.judge.say import Finding, Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
@@ -356,11 +351,7 @@ def three_inputs(callee: Callee) -> Said:
         callee.notes.append(wording("right_besides", name=other))
     elif not both:
         yield as_wrong("wrong_of_three", 2, **named)
-    places = [
-        parameter.name
-        for parameter in callee.parameters
-        if parameter.kind is not parameter.KEYWORD_ONLY
-    ]
+    places = [p.name for p in callee.parameters if p.kind is not p.KEYWORD_ONLY]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
         yield as_wrong("order_of_three", 2, **named)
     run, turned = callee.one_module(alone), [tensor.flip(-1) for tensor in given]

@@ -18,11 +18,7 @@ from eleven_steps.checks.judge.say import Finding
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
-from eleven_steps.checks.run.cases import (
-    Case,
-    cases_of,
-    close,
-)
+from eleven_steps.checks.run.cases import Case, cases_of, close
 from eleven_steps.checks.run.contract import called
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build

@@ -343,14 +343,10 @@ def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, 
         found = replace(found, state=state, stage=found.stage if state else None)
     otherwise = False
     if name in MEET and found.axes:
-        first = [
-            reading.axes[0] for reading in given if reading.axes and reading.family in FAMILIES[1:]
-        ]
+        first = [e.axes[0] for e in given if e.axes and e.family in FAMILIES[1:]]
         otherwise = found.axes[0] == "h" and "h" not in first
     if name not in CUT | TURN | MEET | {"linear", "written"}:  # number by number mends no order
-        odd = (
-            reading for reading in alike if reading.family == found.family and reading.stage is None
-        )
+        odd = (e for e in alike if e.family == found.family and e.stage is None)
         otherwise = any(not on_the_way(reading, right) for reading in odd)
     return replace(found, stage=None, state=None) if otherwise else found
 

@@ -319,10 +319,7 @@ STEP_OF = (
     (lambda c: c.name in NORM and not _over_heads(c), 7),
     (lambda c: c.name == "setitem" and c.real, _written_step),
     (lambda c: c.name in MASK or c.families and not c.real, 6),
-    (
-        lambda c: "const" in c.families and c.scored and not c.grown and c.name not in CUT | TURN,
-        6,
-    ),
+    (lambda c: "const" in c.families and c.scored and not c.grown and c.name not in CUT | TURN, 6),
     (lambda c: c.name in TURN | CUT, lambda c: _by_table(LAID, c)),
     (lambda c: c.normed and c.family == "scores" and c.name == "mean", 8),
     (lambda c: True, _numbers_step),

@@ -202,10 +202,7 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     axes = [*filter(None, walked.readings[found.index].axes or ())] if found.step == 4 else []
     cause = "heads_stand_first" if axes[:2] == [*"hb"] else f"not_{found.step}"
     cause = "tokens_stand_last" if axes[-2:] == [*"dn"] else cause
-    return {
-        "needed": wording("is_needed", shape=shape) if said else "",
-        "cause": wording(cause),
-    }
+    return {"needed": wording("is_needed", shape=shape) if said else "", "cause": wording(cause)}
 
 
 def _given(found: Difference, walked: Walk) -> str:

@@ -99,10 +99,7 @@ def _linear_in_values(subject: Subject, case: Case) -> bool:
     From the layer all 0 to the layer as it is, the output changes by the gradient times the layer.
     """
     case = subject.plain(case)
-    layer = {
-        f"W_value.{part}": parameter
-        for part, parameter in play(case).module.W_value.named_parameters()
-    }
+    layer = {f"W_value.{part}": p for part, p in play(case).module.W_value.named_parameters()}
     gone = {name: torch.zeros_like(parameter) for name, parameter in layer.items()}
     same = {"train": True, "seed": 1}
     passes = Pass(gradients=True, **same), Pass(**same), Pass(weights=gone, **same)

@@ -174,18 +174,12 @@ def raising(error: BaseException) -> dict[str, Any]:
     whose = "self" if owner is me and me is not None else str(getattr(owner, "__name__", ""))
     if isinstance(error, AttributeError) and not whose:
         whose = type_name(owner)
-    stores = {
-        instruction.argval
-        for instruction in dis.get_instructions(code)
-        if "STORE" in instruction.opname
-    }
+    stores = {op.argval for op in dis.get_instructions(code) if "STORE" in op.opname}
     return {
         "builds": sorted(_builds(code, number)),
         "lacks": (str(name or ""), whose),
         "later": sorted(store for store in stores if type(store) is str),
-        "kept": sorted(
-            attribute for attribute in getattr(me, "__dict__", {}) if not attribute.startswith("_")
-        ),
+        "kept": sorted(n for n in getattr(me, "__dict__", {}) if not n.startswith("_")),
         "supers": "super" in code.co_names,
     }
 
@@ -194,11 +188,7 @@ def _builds(code: types.CodeType, number: int) -> set[str]:
     """What the statement at a line sets, and what it calls; where no source is known, the line."""
     node = statement_at(code.co_filename, number)
     if node is None:
-        steps = (
-            instruction
-            for instruction in dis.get_instructions(code)
-            if instruction.positions.lineno == number
-        )
+        steps = (op for op in dis.get_instructions(code) if op.positions.lineno == number)
         return {e.argval for e in steps if type(e.argval) is str and e.opname not in READING}
     inside = [*ast.walk(node)]
     named = [part.func for part in inside if isinstance(part, ast.Call)]
