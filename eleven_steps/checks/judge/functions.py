@@ -229,16 +229,16 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
     if blame is None:
         return ""
     found, walked, error = blame.found, blame.walked, naming.error_of(parts and parts[0])
+    before = max((stage_of(walked.readings[i], walked) for i in walked.trace.inputs), default=0)
+    outside = found and not before < found.step <= task.number
     if error:  # which may come before the last block of keys
-        useful = found and not task.right and found.reason != "pairs"
+        useful = found and not task.right and found.reason != "pairs" and not outside
         return tell(blame if useful else plainly(blame), error).text
     if kind == "nan" and (found is None or found.reason in ("made", "blocks")):
         return nan_first(blame)
     useful = found and found.op is not None and not task.right
     if not useful or found.reason in ("torch", "pairs"):
         return ""
-    before = max((stage_of(walked.readings[i], walked) for i in walked.trace.inputs), default=0)
-    outside = not before < found.step <= task.number
     if outside and (kind == "value" and task.variant or found.reason != "made"):
         return ""  # the step that a call alone looks like is no part of the exercise
     step = task.number if outside else found.step
