@@ -11,9 +11,8 @@ import torch
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.built import flags_left, left_as_is, sizes_given
 from eleven_steps.checks.adapt.calls import KINDS, Around, InPieces, left_alone
-from eleven_steps.checks.judge.say import Finding
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import planted, play
-from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, once
 from eleven_steps.checks.run.cases import Case, cases_of, close
 from eleven_steps.checks.run.contract import called
@@ -130,16 +129,9 @@ class Handing(Around):
         return self.returned[-1]
 
 
-def as_wrong(name: str, step: int | None = None, /, **values: Any) -> Finding:
-    """A sentence by its name, as what is wrong."""
-    return Finding(step, wording(name, **values), name=name)
-
-
-def unlike(
-    mine: Any, right: Any, name: str, step: int | None = None, /, **values: Any
-) -> Finding | None:
+def unlike(mine: Any, right: Any, name: str, /, **values: Any) -> Finding | None:
     """Say by its name what it means that two results differ; None where they agree."""
-    return None if close(mine, right) else as_wrong(name, step, **values)
+    return None if close(mine, right) else say(name, **values)
 
 
 def x_written(every: Iterable[Seen], call: str) -> Finding | None:
@@ -149,7 +141,7 @@ def x_written(every: Iterable[Seen], call: str) -> Finding | None:
 
 def written(step: int, call: str, what: str) -> Finding:
     """What is wrong where a call writes into what it is given."""
-    return as_wrong("input_changed_there", step, call=call, what=what)
+    return say("input_changed_there", step, call=call, what=what)
 
 
 # What depends on what

@@ -26,13 +26,16 @@ from eleven_steps.checks.adapt.calls import (
     said_of,
     shaped,
 )
-from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, unlike, written
-from eleven_steps.checks.judge.say import Finding
+from eleven_steps.checks.judge.callee import Callee, Handing, unlike, written
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.cases import cases_of, close
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
+
+# What is wrong of a class that is told what is filling, by how far it is right
+WRONG = "", "wrong_padded_nothing", "wrong_padded_filling", "mask_kept", "wrong_of_expanded"
 
 
 def unused(callee: Callee) -> Iterator[Finding | None]:
@@ -61,7 +64,7 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
                 acting[kind] = masks[1]
             same = all(map(torch.equal, masks, handed))
             yield None if same else written(6, name, f"`{name}`")
-        yield as_wrong("ignored", 6, mask=name) if ran and not acting else None
+        yield say("ignored", mask=name) if ran and not acting else None
         yield _said(_gone_after(callee, bare, name, acting.values()), "mask_stays", mask=name)
 
 
@@ -162,7 +165,7 @@ def mask_sums(callee: Callee) -> Iterator[Finding | None]:
     yield _said(outs[2] is None or same[2], "wrong_finite", mask=way.mask)
     if outs[3] is not None:
         yield unlike(
-            outs[3], callee.right_with(record, callee.variant), "wrong_added", 6, mask=way.mask
+            outs[3], callee.right_with(record, callee.variant), "wrong_added", mask=way.mask
         )
 
 
@@ -172,18 +175,15 @@ def _form(callee: Callee, ways: Iterable[Padded], sure: bool) -> tuple[Padded | 
     Nothing is said of a class with which no form of it runs; nor, unless it is sure that filling is
     told so, where it makes no difference.
     """
-    wrong = ""
+    far = 0
     for way in ways:
         good, same, wrote = _with_filling(callee, way)
         if not good or same and not sure:
             continue
         if all(good):
             return way, wrote, ""
-        name = "wrong_padded_filling" if good[0] else "wrong_padded_nothing"
-        name = "mask_kept" if all(good[:2]) else name
-        name = "wrong_of_expanded" if all(good[:3]) else name
-        wrong = min(wrong, name) if wrong else name
-    return None, False, wrong
+        far = max(far, 1 + good.index(False))
+    return None, False, WRONG[far]
 
 
 def _of_integers(callee: Callee, way: Padded) -> Finding | None:
@@ -195,7 +195,7 @@ def _of_integers(callee: Callee, way: Padded) -> Finding | None:
 
 
 def _said(right: bool, name: str, /, **values: Any) -> Finding | None:
-    return None if right else as_wrong(name, 6, **values)
+    return None if right else say(name, **values)
 
 
 def _with_filling(

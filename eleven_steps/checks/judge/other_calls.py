@@ -28,7 +28,7 @@ from eleven_steps.checks.adapt.calls import (
     output,
     resets,
 )
-from eleven_steps.checks.judge.callee import Callee, Handing, as_wrong, seen_of, unlike, x_written
+from eleven_steps.checks.judge.callee import Callee, Handing, seen_of, unlike, x_written
 from eleven_steps.checks.judge.filling import each_text, mask_sums, padded, unused
 from eleven_steps.checks.judge.foreign import Asked, best, every_wrapper, fitting
 from eleven_steps.checks.judge.in_a_row import PATHS
@@ -153,7 +153,7 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
         case = replace(case, variant=unmasked)
         out = once(type("Open", (wrapper,), fields), case, Pass())[0].out
         if not isinstance(out, Failure):
-            yield unlike(out, play(case).out, "not_open", 6, name=name)
+            yield unlike(out, play(case).out, "not_open", name=name)
 
 
 def _unlent(wrapper: type[Adapted], case: Case) -> list[str]:
@@ -225,7 +225,7 @@ def in_pieces(callee: Callee) -> Said:
             continue
         right = close(one, callee.right)
         if right and way.kept == STORED and anew and (two is None or not close(two, one)):
-            yield as_wrong("wrong_anew", past=way.past, reset=anew[0])
+            yield say("wrong_anew", past=way.past, reset=anew[0])
         if not right or two is not None and not close(two, one):
             runs.append((way, one))
             continue
@@ -273,7 +273,7 @@ def _not_in_pieces(way: InPieces, out: torch.Tensor, right: torch.Tensor) -> Fin
     off = (out - right).abs().amax((0, 2))
     values = {"token": int((off > 1e-4).int().argmax()), "num_tokens": len(off)}
     values |= {"apart": float(off.max()), "kept": _kept(way)}
-    return as_wrong("wrong_in_pieces", past=way.past, **values)
+    return say("wrong_in_pieces", past=way.past, **values)
 
 
 def _kept(way: InPieces) -> str:
@@ -339,7 +339,7 @@ def three_inputs(callee: Callee) -> Said:
 
     named, both = {"key": key, "value": value}, gives(*xs)
     if other:
-        yield as_wrong("half_of_other", 2, name=other) if any(map(gives, xs)) else None
+        yield say("half_of_other", name=other) if any(map(gives, xs)) else None
         if not both:  # it may be of another kind
             return
         twice = {other: torch.cat(2 * given[:1], dim=0 if way.first else 1)}
@@ -347,18 +347,18 @@ def three_inputs(callee: Callee) -> Said:
         if variants[1] is not None and longer is not None:
             seen = made(variants[1], *xs)
             alike = close(out, seen) is close(longer, seen)
-            yield None if alike else as_wrong("other_context", 6, name=other)
+            yield None if alike else say("other_context", name=other)
         callee.notes.append(wording("right_besides", name=other))
     elif not both:
-        yield as_wrong("wrong_of_three", 2, **named)
+        yield say("wrong_of_three", **named)
     places = [p.name for p in callee.parameters if p.kind is not p.KEYWORD_ONLY]
     if {key, value} <= {*places} and places.index(value) < places.index(key):
-        yield as_wrong("order_of_three", 2, **named)
+        yield say("order_of_three", **named)
     run, turned = callee.one_module(alone), [tensor.flip(-1) for tensor in given]
     in_a_row = [(turned, None), (given, out), ([], callee.right)][: 2 + (key not in way.names)]
     for texts, wanted in in_a_row:
         again = run(**dict(zip((key, value), texts, strict=False)))
-        yield None if wanted is None else unlike(again, wanted, "kept_other", 2, name=key)
+        yield None if wanted is None else unlike(again, wanted, "kept_other", name=key)
     callee.settled |= {key, value}
 
 
@@ -377,7 +377,7 @@ def heads_masked(callee: Callee) -> Said:
             out = callee.out(Handing(callee.wrapper.call, {name: keep}))
             if out is not None:
                 right = callee.right_with(record, callee.variant)
-                yield unlike(out, right, "heads_masked", 7, name=name)
+                yield unlike(out, right, "heads_masked", name=name)
                 callee.settled.add(name)
                 callee.notes.append(wording("right_besides", name=name))
                 break
@@ -396,7 +396,7 @@ def without_batch(callee: Callee) -> Said:
         return output(returned, case.d_out)[None]
 
     for seen in seen_of(callee.called(Given(function=alone)), case, None):
-        yield unlike(seen.out, play(case).out, "wrong_alone", 1)
+        yield unlike(seen.out, play(case).out, "wrong_alone")
 
 
 # Numbers of positions or documents
@@ -415,15 +415,15 @@ def by_ids(callee: Callee) -> Said:
             continue
         whole, parts, plain = _with_ids(callee, name, rows[what], what == "wrong_positions")
         if whole is not None and not close(whole, plain):  # else it may be of another kind
-            yield unlike(whole, parts, what, 6, name=name)
+            yield unlike(whole, parts, what, name=name)
             if what == "wrong_positions" and "rope" in callee.variant:
                 later = torch.arange(1, case.num_tokens + 1).expand(case.b, -1)
                 yield unlike(
-                    _with_ids(callee, name, later, True)[0], plain, "wrong_shifted", 5, name=name
+                    _with_ids(callee, name, later, True)[0], plain, "wrong_shifted", name=name
                 )
             callee.settled.add(name)
         elif whole is not None and name == "position_ids" and "rope" in callee.variant:
-            yield None if getattr(callee.wrapper.call, "turns", ()) else as_wrong("unused_ids", 5)
+            yield None if getattr(callee.wrapper.call, "turns", ()) else say("unused_ids")
 
 
 def _with_ids(
@@ -463,7 +463,7 @@ def flags(callee: Callee) -> Said:
         handing = Handing(way, {flag: value})
         seen = callee.seen(handing)
         if keeps and value and (name := _kept_in_default(callee)):
-            yield as_wrong("kept_in_default", flag=flag, name=name)
+            yield say("kept_in_default", flag=flag, name=name)
         masked = isinstance(way, Way) and way.kind in KINDS
         if masked and seen and not close(seen[0].out, callee.right):
             # A path of its own may take a mask that is added alone.
@@ -478,7 +478,7 @@ def flags(callee: Callee) -> Said:
             callee.seen(handing := Handing(way))
         shown = _shown(handing.returned[-1], case, not LOGITS.search(flag)) if table else None
         if shown is not None:
-            yield None if shown else as_wrong("other_weights_returned", 7, flag=flag)
+            yield None if shown else say("other_weights_returned", flag=flag)
             callee.shown.append(flag)
         callee.settled |= {flag} if table else set()
 
@@ -492,7 +492,7 @@ def tables(callee: Callee) -> Said:
     rest = [tensor for tensor in tensors_in([handing.returned[-1]]) if tensor is not out]
     shown = _shown(rest, case, False)
     if shown is not None:
-        yield None if shown else as_wrong("other_table_returned", 7)
+        yield None if shown else say("other_table_returned")
         callee.notes.append(wording("right_table"))
     elif rest and not (callee.pieces and callee.pieces.kept is not None):
         shapes = ", ".join(f"{tuple(tensor.shape)}" for tensor in rest)

@@ -14,7 +14,7 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.built import SIZE_OF, fields_of
 from eleven_steps.checks.judge.callee import Callee, unlike
-from eleven_steps.checks.judge.say import Finding
+from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import planted, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, once
@@ -114,14 +114,14 @@ def another_base(callee: Callee) -> Iterator[Finding | None]:
         return
     other, told = _told(wrapper, **{told_by: OTHER_BASE}), {"base": OTHER_BASE}
     one, two = (seen.out for seen in once(other, callee.case, Pass(), Pass(how="copied")))
-    yield unlike(two, one, "copy_of_base", 5, **told)
+    yield unlike(two, one, "copy_of_base", **told)
     first = measured(wrapper)
     if first and measured(other) == first:
-        yield Finding(5, wording("another_base", first=first[0], **told))
+        yield say("another_base", first=first[0], **told)
     turned = f"rope:{OTHER_BASE:.0f}:{variant.rope[1]}"
     if not isinstance(one, Failure):
         right = play(replace(callee.case, variant=variant.but(rope=turned))).out
-        yield unlike(one, right, "base_in_part", 5, **told)
+        yield unlike(one, right, "base_in_part", **told)
 
 
 def base_of(wrapper: type[Adapted]) -> str:
@@ -158,7 +158,7 @@ def wider_heads(callee: Callee) -> Iterator[Finding | None]:
         out, wanted = attempt(called, mine, case, case.x), called(right, wide, case.x)
     if not isinstance(out, Failure):
         sizes = {"head_dim": wide.head_dim, "usual": case.head_dim}
-        yield unlike(out, wanted, "wider_heads", 7, **sizes)
+        yield unlike(out, wanted, "wider_heads", **sizes)
 
 
 def another_window(callee: Callee) -> Iterator[Finding | None]:
@@ -171,7 +171,7 @@ def another_window(callee: Callee) -> Iterator[Finding | None]:
         return
     one, two = (once(callee.wrapper, case, Pass())[0].out for case in (after, alone))
     if close(two, play(alone).out):
-        yield unlike(one, play(after).out, "another_window", 6)
+        yield unlike(one, play(after).out, "another_window")
 
 
 def told_as(wrapper: type[Adapted], size: str) -> str:
