@@ -14,9 +14,9 @@ from eleven_steps.checks.adapt.built import Build, built, most_texts, whatever
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Kept, each_of
 from eleven_steps.checks.run.cases import LAYERS, Case, Cases, cases_of, close
-from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.run.making import construct
 from eleven_steps.checks.run.variant import LECTURE, Variant
 
 # What is added since the lecture, by our names: how its owner is called elsewhere.
@@ -184,6 +184,11 @@ class Adapted(nn.Module):
         for name, times in self.set_aside.items():
             inner.get_submodule(name).register_forward_hook(_Skipped(times))
 
+    @classmethod
+    def but(cls, **fields: Any) -> "type[Adapted]":
+        """The same wrapper with other fields."""
+        return adapted(cls.__name__, cls, **fields)
+
     def forward(self, x: torch.Tensor, *beside: torch.Tensor) -> Any:
         """Take x (b, num_tokens, d_in) through the module inside, with our weights in it.
 
@@ -333,10 +338,10 @@ def _of_shapes(shapes: dict[str, tuple[int, ...]]) -> nn.Module | nn.Parameter:
     return layer
 
 
-def adapted(name: str, **fields: Any) -> type[Adapted]:
+def adapted(name: str, base: type[Adapted] = Adapted, **fields: Any) -> type[Adapted]:
     """A class around what fields["build"] builds; the fields are those of Adapted."""
     functions = {n: staticmethod(f) for n, f in fields.items() if n in ("build", "call")}
-    return type(name, (Adapted,), fields | functions)
+    return type(name, (base,), fields | functions)
 
 
 # What is left out where a module cannot have it
@@ -362,8 +367,7 @@ def refusal(cls: Any, case: Case) -> str:
     """Why an adapted class cannot have the sizes of a case; "" if it can."""
     if not is_adapted(cls):
         return ""
-    first = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
-    made = attempt(cls, *first, qkv_bias=case.qkv_bias, **sizes_besides(case))
+    made = attempt(construct, cls, case, case.qkv_bias)
     if isinstance(made, Failure):
         return made.text
     most = most_texts(made.called.inner, cls.build)

@@ -21,7 +21,7 @@ ROLES = {"qkv": LAYERS[:3], "kv": LAYERS[1:3]} | {name: (name,) for name in LAYE
 # What the layers are called elsewhere; around each word may stand what says that it is a layer.
 _AROUND = r"(?:w|to|in|fc|lin|linear|proj|dense|layer|weight|net|transform|project|projection)"
 _WORDS = {
-    "qkv": r"c_?attn|qkv|kqv|query_?key_?value|in_proj|attn|att|kqv",
+    "qkv": r"c_?attn|qkv|kqv|query_?key_?value|in_proj|attn|att",
     "kv": r"kv(?:_b)?|key_?value",
     "W_query": r"(?:c_)?q|query|queries",
     "W_key": r"(?:c_)?k|key|keys",

@@ -86,7 +86,7 @@ class Callee:
 
     def called(self, call: Any) -> type[Adapted]:
         """The same wrapper, called in another way."""
-        return type(self.wrapper.__name__, (self.wrapper,), {"call": staticmethod(call)})
+        return self.wrapper.but(call=call)
 
     def one_module(self, call: Any) -> Callable[..., Any]:
         """Call one module time and again, each time with an x and what its parameters get."""

@@ -45,7 +45,7 @@ from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
 USUAL = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
-BEFORE_BLOCKS = "hidden", "scale", "skipped", "tokens"  # wrong in a block, whatever comes of it
+BEFORE_BLOCKS = "hidden", "scale", "skipped"  # wrong in a block, whatever comes of it
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from eleven_steps.checks.adapt.calls import Given
 from eleven_steps.checks.adapt.layers import ROLES
 from eleven_steps.checks.judge import foreign
 from eleven_steps.checks.judge.classes import judged
+from eleven_steps.checks.judge.constructor import ORDER
 from eleven_steps.checks.judge.other_calls import called_otherwise
 from eleven_steps.checks.judge.other_sizes import base_unused
 from eleven_steps.checks.judge.right_as import each_way
@@ -29,11 +30,9 @@ from eleven_steps.checks.judge.say import Outcome, honestly, outcome_of, say, to
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import is_remote, kind_of
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of
-from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
+from eleven_steps.checks.run.making import construct
 from eleven_steps.checks.run.variant import Variant
-
-IN_ORDER = "d_in", "d_out", "context_length", "dropout", "num_heads"  # the lecture's constructor
 
 # In the code of a class: what shows that queries and keys turn, or are normed
 CHANGED = re.compile(r"rope|rotary|rotat|^(cos|sin|polar)$|(q|k|query|key)_?norm", re.IGNORECASE)
@@ -111,7 +110,7 @@ def _of_another_form(cls: type) -> bool:
     called = attempt(names.bind, *range(5), **{parameter.name: None for parameter in alone})
     some = [e for e in names.parameters.values() if e.kind is e.POSITIONAL_OR_KEYWORD]
     read = [SIZE_OF.get(parameter.name, "") for parameter in some]
-    elsewhere = any(size and size != ours for size, ours in zip(read, IN_ORDER, strict=False))
+    elsewhere = any(size and size != ours for size, ours in zip(read, ORDER, strict=False))
     elsewhere = elsewhere or any(parameter.name in CONFIGS for parameter in some)
     other = isinstance(called, Failure) or elsewhere
     if other and not {"d_in", "d_out"} <= names.parameters.keys():
@@ -209,6 +208,5 @@ def _left_aside(wrapper: type[Adapted], case: Case) -> str:
     """Which dropout is not judged, in a sentence; "" if all is."""
     if "dropout" not in wrapper.asked:
         return ""
-    first = case.d_in, case.d_out, case.context_length, 0.5, case.num_heads
-    names = getattr(attempt(wrapper, *first, **sizes_besides(case)), "set_aside", ())
+    names = getattr(attempt(construct, wrapper, case, None, 0.5), "set_aside", ())
     return wording("left_aside", names=", ".join(names)) if names else ""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from eleven_steps.checks.judge.read import HIDDEN
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.know.sentences import wording
@@ -342,6 +343,7 @@ def hidden_by(scores: Iterable[torch.Tensor]) -> str:
     """Say which finite number hides the future of some scores, if one does."""
     for table in (t for t in scores if t.dim() > 1 and t.shape[-2] == t.shape[-1] > 1):
         future = table[..., torch.ones(table.shape[-2:]).triu(1).bool()]
-        if (future == (number := float(future.flatten()[0]))).all() and -torch.inf < number < -999:
+        number = float(future.flatten()[0])
+        if (future == number).all() and -torch.inf < number < HIDDEN:
             return say("hides_finite", number=number, infinite=wording("hide_with_infinity")).text
     return ""

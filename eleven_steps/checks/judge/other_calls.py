@@ -148,10 +148,9 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
     unmasked = asked.variant.beside("full")
     name = told_as(wrapper, "causal") if wrapper.causal and not wrapper.call.mask else ""
     if name and unmasked is not None:
-        choice = wrapper.choice | {"causal": False}
-        fields = {"choice": choice, "causal": False, "variant": unmasked}
-        case = replace(case, variant=unmasked)
-        out = once(type("Open", (wrapper,), fields), case, Pass())[0].out
+        choice, case = wrapper.choice | {"causal": False}, replace(case, variant=unmasked)
+        told = wrapper.but(choice=choice, causal=False, variant=unmasked)
+        out = once(told, case, Pass())[0].out
         if not isinstance(out, Failure):
             yield unlike(out, play(case).out, "not_open", name=name)
 

@@ -149,7 +149,7 @@ def wider_heads(callee: Callee) -> Iterator[Finding | None]:
     if not {"head_dim", "d_out", "num_heads"} <= callee.wrapper.asked:
         return
     case, wide = callee.case, replace(callee.case, d_out=2 * callee.case.d_out)
-    mine = attempt(build, type("Wide", (callee.wrapper,), {"widened": 2}), case)
+    mine = attempt(build, callee.wrapper.but(widened=2), case)
     if isinstance(mine, Failure):
         return
     with torch.no_grad():
@@ -183,4 +183,4 @@ def told_as(wrapper: type[Adapted], size: str) -> str:
 
 
 def _told(wrapper: type[Adapted], **sizes: float) -> type[Adapted]:
-    return type("Other", (wrapper,), {"choice": wrapper.choice | sizes})
+    return wrapper.but(choice=wrapper.choice | sizes)

@@ -232,7 +232,7 @@ def _masks(asked: Asked, other: Asked) -> bool:
     wrapper = fitting(other) if asked.call else None
     if wrapper is None or wrapper.causal or "full" in asked.variant:
         return False
-    hiding = type(wrapper.__name__, (wrapper,), {"causal": True})
+    hiding = wrapper.but(causal=True)
     main = other.main
     one, two = (once(way, main, Pass())[0].out for way in (wrapper, hiding))
     return not close(one, two)
@@ -244,7 +244,7 @@ def _drops(asked: Asked, other: Asked) -> bool:
     if wrapper is None:
         return False
     causal = "full" not in asked.variant
-    own = type(wrapper.__name__, (wrapper,), {"causal": causal, "variant": asked.variant})
+    own = wrapper.but(causal=causal, variant=asked.variant)
     blame = blamed(own, asked.main)
     return bool(blame and blame.found and blame.found.reason == "idle")
 
@@ -384,7 +384,7 @@ def _stands(wrapper: type[Adapted], asked: Asked) -> bool:
             layer.weight[:, 1:] = 0
         outs = [attempt(called, module, case, given) for given in (x, x.flip(1))]
     same = attempt(lambda: close(*(out[:, -1] for out in outs)))
-    turning = type("Turning", (wrapper,), {"variant": Variant(("rope",))})
+    turning = wrapper.but(variant=Variant(("rope",)))
     return same is False and not measured(turning)
 
 

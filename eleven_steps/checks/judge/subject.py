@@ -16,7 +16,7 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, Seen, is_remote, once
 from eleven_steps.checks.run.cases import Case, close, singled
 from eleven_steps.checks.run.isolate import Failure, attempt
-from eleven_steps.checks.run.making import Built, Shapes, build
+from eleven_steps.checks.run.making import Built, Shapes, build, learners
 from eleven_steps.checks.run.places import numbers_in
 from eleven_steps.checks.run.variant import LECTURE, Variant
 
@@ -38,7 +38,7 @@ class Subject:
     def named(self) -> tuple[list[Case], list[Case]]:
         """Cases of the sizes that the class's own code names: short texts, and long ones."""
         module = None if is_remote(self.cls) else attempt(build, self.cls, self.cases.main)
-        inner = getattr(getattr(module, "called", None), "inner", module)
+        inner = learners(module)
         if not isinstance(inner, nn.Module):
             return [], []
         told = tuple(vars(kind).get("__init__") for kind in type(inner).__mro__)
