@@ -17,7 +17,7 @@ from helpers.examples import load_example
 
 PAPERS = papers()
 SINGLE, MULTI = load_example("by_hand_single"), load_example("by_hand_multi")
-FRESH = [practice(kind, 1) for kind in KINDS]  # for what asks the checks
+FRESH = [practice(kind, 1) for kind in PRACTISED]  # for what asks the checks
 PROBLEMS = [*PAPERS.values(), *FRESH]
 
 every_problem = pytest.mark.parametrize("paper", PROBLEMS, ids=lambda paper: paper.identifier)
@@ -27,7 +27,7 @@ every = pytest.mark.parametrize
 @functools.cache
 def many():
     """Fresh problems of each kind: they take seconds, which collecting need not."""
-    return [practice(kind, seed) for kind in KINDS for seed in range(12)]
+    return [practice(kind, seed) for kind in PRACTISED for seed in range(12)]
 
 
 def tried(paper, answer):
@@ -162,7 +162,7 @@ def test_rounding_on_the_way_is_right(places):
 
 def test_cut_off_is_not_rounded_and_fewer_digits_are_no_excuse():
     right = solved(PAPERS["by_hand.3"])
-    assert CUT in tried("by_hand.3", right | {"weights": [[0.99, 0.00], [0.5, 0.5]]}).message
+    assert CUT_SAID in tried("by_hand.3", right | {"weights": [[0.99, 0.00], [0.5, 0.5]]}).message
     unscaled = right | {"weights": [[0.9997, 0.0003], [0.5, 0.5]]}
     assert "The scale is missing" in tried("by_hand.3", unscaled).message
     for weights in ([[0.98, 0.02], [0.5, 0.5]], [[1, 0], [1, 0]], [[0.9, 0.1], [0.5, 0.5]]):
@@ -247,7 +247,7 @@ def test_other_wrong_answers_are_told_apart_and_nothing_is_given_away(identifier
         assert len(messages) == len(wrong)
 
 
-@every("kind", KINDS)
+@every("kind", PRACTISED)
 def test_the_same_seed_gives_the_same_problem_and_draws_nothing_else(kind):
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -273,7 +273,7 @@ def test_no_slip_of_a_fresh_problem_comes_near_the_right_numbers():
     for paper in many():
         for name, number, said in slips(paper):
             number, right = torch.tensor(number), value(paper.parts[name])
-            if number.shape == right.shape and said != CUT:
+            if number.shape == right.shape and said != CUT_SAID:
                 assert (number - right).abs().max() >= 0.02, (paper.identifier, name, said)
 
 

@@ -18,7 +18,7 @@ from eleven_steps.beyond import processes, variants
 from eleven_steps.checks import check
 from eleven_steps.checks.judge.likeness import same_everywhere
 from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.exercises.paper import KINDS, papers, practice
+from eleven_steps.checks.know.exercises.paper import PRACTISED, papers, practice
 from eleven_steps.checks.know.exercises.tasks import QUIZZES, TASKS, Choose, Explain, Write
 from eleven_steps.checks.know.right import play
 from helpers.attention import MultiHeadAttention
@@ -293,7 +293,7 @@ anything = st.recursive(
 )
 
 
-PARTS = papers() | {f"practice.{kind}.1": practice(kind, 1) for kind in KINDS}
+PARTS = papers() | {f"practice.{kind}.1": practice(kind, 1) for kind in PRACTISED}
 
 
 @steady

@@ -33,9 +33,9 @@ from eleven_steps.helpers.trace import STEPS
 
 NOT_JUDGED = "unread", "failed", "type"
 STATUS = {"right": 0, "wrong": 1, "not judged": 2}
-MARKS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # colours of ANSI
+COLOURS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # colours of ANSI
 LOADING = 120.0  # seconds for a file and all that it imports
-MOST = 1800.0  # seconds after which a process that answers to nothing is given up
+GIVEN_UP = 1800.0  # seconds after which a process that answers to nothing is given up
 PARTS = "kind", "message", "step", "mistakes", "note"  # of an Outcome, those that are carried
 # A forked process need not load torch again; where torch's own threads forbid it, a new one is.
 PROCESSES = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
@@ -106,7 +106,7 @@ def judgement(outcome: Outcome) -> str:
 
 def shown(target: str, outcome: Outcome) -> str:
     """What is said of a class, as lines for a terminal."""
-    mark, colour = MARKS[judgement(outcome)]
+    mark, colour = COLOURS[judgement(outcome)]
     head = f"{mark} {target}: {judgement(outcome)}"
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         head = f"\x1b[1;{colour}m{head}\x1b[0m"
@@ -150,7 +150,7 @@ def judged_apart(target: str, call: str | None = None, **options: Any) -> Outcom
     process.start()
     theirs.close()  # so that the end is seen where nothing was sent
     try:
-        wait([ours, process.sentinel], MOST)
+        wait([ours, process.sentinel], GIVEN_UP)
         if ours.poll():
             said = dict(zip(PARTS, json.loads(ours.recv_bytes()), strict=True))
             return Outcome("", **said | {"mistakes": tuple(said["mistakes"])})
@@ -166,7 +166,7 @@ def judged_apart(target: str, call: str | None = None, **options: Any) -> Outcom
 
 def _how(ended: int | None) -> str:
     if ended is None:
-        return f"does not end within {MOST:g} seconds"
+        return f"does not end within {GIVEN_UP:g} seconds"
     return f"ends with {signal.Signals(-ended).name if ended < 0 else f'status {ended}'}"
 
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from eleven_steps.checks.run.ask import Pass, Seen
 from eleven_steps.checks.run.cases import Case
-from eleven_steps.checks.run.copies import LARGEST, MOST, stand_in
+from eleven_steps.checks.run.copies import KEEPABLE, LARGEST, stand_in
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
 from eleven_steps.checks.run.making import Facts
 from eleven_steps.checks.run.places import Place
@@ -93,7 +93,7 @@ def _item(value: Any, depth: int) -> Any:
     return (_encode if any(type(value) is kind for kind in trusted) else encode)(value, depth)
 
 
-def encode_tensor(tensor: torch.Tensor, most: int = MOST) -> dict[str, Any]:
+def encode_tensor(tensor: torch.Tensor, most: int = KEEPABLE) -> dict[str, Any]:
     """Return a tensor as what JSON can hold; of one with more than most numbers, its shape."""
     plain = {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
     if tensor.is_meta or tensor.numel() > most:
@@ -150,7 +150,7 @@ def _decode_tensor(
     numbers = bytearray(base64.b64decode(data, validate=True))
     flat = torch.frombuffer(numbers, dtype=kind) if numbers else torch.empty(0, dtype=kind)
     dense = flat.reshape(shape)
-    if strides is None or sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) > MOST:
+    if strides is None or sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) > KEEPABLE:
         return dense
     return torch.empty_strided(shape, strides, dtype=kind).copy_(dense)
 

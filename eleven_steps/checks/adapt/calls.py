@@ -56,7 +56,7 @@ KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 TRUTHS = re.compile(
     r"\bbool|\btrue\b|\b1s?\s*(?:[/=:]|for|where|if|at|on|means?|keeps?)|\b0/1\b", re.IGNORECASE
 )
-ADDED = re.compile(r"\badd(ed|itive)\b", re.IGNORECASE)
+SAID_ADDED = re.compile(r"\badd(ed|itive)\b", re.IGNORECASE)
 NUMBERS = re.compile(r"inf\b|\badd|\bbias|negative|1e\d|float", re.IGNORECASE)
 INTEGERS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "True where a key is seen": lambda hidden, x: (~hidden).long(),

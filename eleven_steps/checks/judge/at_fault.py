@@ -43,7 +43,7 @@ UNDIVIDED = ("over",)
 def at_fault(walked: Walk, number: int) -> Difference:
     """Say what is wrong at a call on the way to what came, as much as can be established."""
     op, step = walked.ops[number], walked.steps[number]
-    answers = (question(walked, number, op, step) for question in QUESTIONS)
+    answers = (question(walked, number, op, step) for question in AT_FAULT)
     return next(filter(None, answers), None) or _made_otherwise(walked, number, op, step)
 
 
@@ -444,7 +444,7 @@ def set_at(walked: Walk, text: str) -> Place | None:
 # The first that finds something is told. Few calls answer two: a tensor that is another one than
 # its step takes is told before how far it has come, the axes that an einsum makes before what they
 # lead to, and a cap that comes late before the scale that it leaves.
-QUESTIONS = (
+AT_FAULT = (
     never_filled,
     of_another,
     *MEETINGS,

@@ -3,7 +3,7 @@
 Of a finished one everything that is wrong is found, by examine. The forward of one in progress
 returns whatever its last line so far computes: that is looked up among what the eleven steps of the
 right class record, and among what the classes of the catalogue record; once it returns the output
-it is examined. How a class from elsewhere is read never enters.
+it is examined. Of a class from elsewhere only what it cannot have is known here.
 """
 
 from collections.abc import Iterator, Sequence

@@ -44,7 +44,7 @@ from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
-USUAL = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
+OF_A_STEP = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
 BEFORE_BLOCKS = "hidden", "scale", "skipped"  # wrong in a block, whatever comes of it
 
 
@@ -312,7 +312,7 @@ def _call_of_own(walked: Walk, node: ast.AST, readings: dict, here: list[int]) -
     kind = walked.trace.parts.get(of_self(getattr(node, "func", None)), "")
     if not wrong or not isinstance(node, ast.Call) or hasattr(torch.nn, kind):
         return 0
-    if not kind and call_name(node) in USUAL:
+    if not kind and call_name(node) in OF_A_STEP:
         return 0
     inside = {ast.unparse(e) for e in ast.walk(node)}
     given = [reading for name, reading in readings.items() if name in inside]
@@ -327,7 +327,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     trace = walked.trace
     name = _call_named(node, trace)
     arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
-    if not name or name not in USUAL | arithmetic | {"linear"}:
+    if not name or name not in OF_A_STEP | arithmetic | {"linear"}:
         return None
     inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
     given = [readings[part] for part in inside if part in readings]

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.calls import (
-    ADDED,
     FILLED,
     INTEGERS,
     KINDS,
@@ -17,6 +16,7 @@ from eleven_steps.checks.adapt.calls import (
     MASKS,
     OF_EACH,
     PADS,
+    SAID_ADDED,
     SHAPES,
     SUMS,
     InPieces,
@@ -35,7 +35,7 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 
 # What is wrong of a class that is told what is filling, by how far it is right
-WRONG = "", "wrong_padded_nothing", "wrong_padded_filling", "mask_kept", "wrong_of_expanded"
+SHORT_OF = "", "wrong_padded_nothing", "wrong_padded_filling", "mask_kept", "wrong_of_expanded"
 
 
 def unused(callee: Callee) -> Iterator[Finding | None]:
@@ -151,7 +151,7 @@ def mask_sums(callee: Callee) -> Iterator[Finding | None]:
     kinds = "-inf where a key is hidden", "1 where a key is hidden", *SUMS
     outs = [callee.out(replace(way, kind=kind)) for kind in kinds]
     same = [out is not None and close(out, callee.right) for out in outs]
-    added = ADDED.search(said_of(callee.inner, way.mask))
+    added = SAID_ADDED.search(said_of(callee.inner, way.mask))
     yield _said(not added or outs[0] is None or same[0], "not_added", mask=way.mask)
     if not same[0] or same[1] and not added:  # what holds truths is no sum
         return
@@ -183,12 +183,12 @@ def _form(callee: Callee, ways: Iterable[Padded], sure: bool) -> tuple[Padded | 
         if all(good):
             return way, wrote, ""
         far = max(far, 1 + good.index(False))
-    return None, False, WRONG[far]
+    return None, False, SHORT_OF[far]
 
 
 def _of_integers(callee: Callee, way: Padded) -> Finding | None:
     """What is wrong where a mask of True and False is right, and 1 and 0, as tokenizers return."""
-    if way.kind not in INTEGERS or ADDED.search(said_of(callee.inner, way.filled)):
+    if way.kind not in INTEGERS or SAID_ADDED.search(said_of(callee.inner, way.filled)):
         return None
     right, *_ = _with_filling(callee, replace(way, integers=True))
     return _said(all(right), "wrong_of_integers", name=way.filled)

@@ -29,7 +29,7 @@ from eleven_steps.checks.run.variant import Variant
 
 READ_WITHIN = 60.0  # for all ways to read a class together; packages load much when first called
 SEARCHING = 8.0  # to find what else a class is right as
-FEW = 40  # ways to read that are looked at where each wants a second look
+SECOND_LOOKS = 40  # ways to read that are looked at where each wants a second look
 WAYS = 4  # ways to read a wrong class that are judged, of those that get it equally far
 Named = dict[str, str]  # by role
 
@@ -109,7 +109,7 @@ def fitting(asked: Asked) -> type[Adapted] | None:
     try:
         with isolated(SEARCHING):
             right = play(main).out
-            for wrapper in islice(every_wrapper(asked), FEW if asked.aside else None):
+            for wrapper in islice(every_wrapper(asked), SECOND_LOOKS if asked.aside else None):
                 if wrapper.call in failed:  # whatever the layout
                     continue
                 out = once(wrapper, main, Pass())[0].out

@@ -19,8 +19,8 @@ from eleven_steps.helpers.trace import SHAPES, STEPS
 
 POWERS = {1: "times", -1: "divided", 0.5: "times_root", -0.5: "divided_by_root"}  # as words
 MANY = 100_000  # numbers: an expanded tensor may claim any
-MOST = 12  # places that a sentence lists
-Given = Sequence[tuple[str, torch.Tensor, str]]  # name, tensor, its axes in letters if known
+LISTED = 12  # places that a sentence lists
+GivenTensors = Sequence[tuple[str, torch.Tensor, str]]  # name, tensor, its axes in letters if known
 
 
 # Whether two agree
@@ -108,7 +108,7 @@ class Pair:
     part: torch.Tensor  # the wrong one and the right one
     right: torch.Tensor
     scene: Scene  # of the right class
-    given: Given  # what the function was given, by names
+    given: GivenTensors  # what the function was given, by names
     letters: str = ""  # the axes of the right one
     others: tuple["Pair", ...] = ()  # the same in other cases
 
@@ -255,7 +255,7 @@ def _by_places(pair: Pair, last: bool = False) -> str:
     for dim, letter in enumerate(axes):
         axis = letter if axes.count(letter) == 1 else wording("axis_number", dim=dim)
         mine, right = pair.part.unbind(dim), pair.right.unbind(dim)
-        if max(len(mine), len(right)) > MOST:
+        if max(len(mine), len(right)) > LISTED:
             continue
         there = [[i for i, other in enumerate(right) if close(one, other)] for one in mine]
         alike = [str(i) for i, places in enumerate(there) if pair.shaped and i in places]
@@ -307,7 +307,7 @@ RELATIONS: tuple[Callable[[Pair], str], ...] = (
 )
 
 
-def given_of(arguments: Sequence[object], scene: Scene) -> Given:
+def given_of(arguments: Sequence[object], scene: Scene) -> GivenTensors:
     """The tensors among a function's arguments, and the weights of layers, by their names."""
     steps = [(n, t, SHAPES[step]) for step in STEPS for n, t in scene.steps[step].items()]
     named = []

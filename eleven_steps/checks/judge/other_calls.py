@@ -1,7 +1,7 @@
 """A class that is right as it is called: is it right as well in the other ways to call it?
 
-ROWS is the table: each row is a question that yields, one after the other, what is wrong or None,
-and comes to its next line only if nothing is.
+First with a mask and without one, then row by row of ROWS: each row is a question that yields, one
+after the other, what is wrong or None, and comes to its next line only if nothing is.
 """
 
 import functools
@@ -43,7 +43,7 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 from eleven_steps.checks.run.variant import Variant
 
-THREE = [
+INPUTS = [
     re.compile(f"{letter}|{name}s?(_states)?")
     for letter, name in zip("qkv", ("query", "key", "value"), strict=True)
 ]
@@ -53,10 +53,10 @@ IDS = {  # what numbers tokens says where each stands, or of which document it i
     "wrong_documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
 }
 TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
-HEADS = re.compile(r"(\w+_)?heads?_mask")
+HEAD_MASKS = re.compile(r"(\w+_)?heads?_mask")
 LOGITS = re.compile("logit|score")
 BIAS = re.compile(r"(?!.*(pos|rel|mask|alibi|kv|time|decay|gate|pair|edge))(\w+_)?bias(es)?")
-LENGTHS = 1100, 1024, 512, 128, 32  # of texts in pieces, the first that runs
+LONG_TEXTS = 1100, 1024, 512, 128, 32  # of texts in pieces, the first that runs
 MASKED = 4  # ways to hand a mask over that are judged where none is right
 Said = Iterator[Finding | Outcome | None]
 
@@ -257,7 +257,7 @@ def in_pieces(callee: Callee) -> Said:
 
 def _out_to_the_end(callee: Callee, way: InPieces) -> Generator[Finding | None, None, int]:
     """How long a text may be whose last tokens come one by one; what is forgotten is wrong."""
-    for n in LENGTHS:
+    for n in LONG_TEXTS:
         case = replace(callee.case, b=1, num_tokens=n, context_length=n)
         late = replace(way, begin=n - 2)
         every = [seen_of(callee.called(e), case, None) for e in (late, callee.wrapper.call)]
@@ -309,7 +309,7 @@ def three_inputs(callee: Callee) -> Said:
         callee.wrapper.call,
         callee.case,
     )
-    key, value = (next(filter(pattern.fullmatch, names), "") for pattern in THREE[1:])
+    key, value = (next(filter(pattern.fullmatch, names), "") for pattern in INPUTS[1:])
     if other := "" if key and value else next(filter(OTHER.fullmatch, callee.left), ""):
         key = value = other
     if not (key and value and isinstance(way, Way)):
@@ -371,7 +371,7 @@ def heads_masked(callee: Callee) -> Said:
         if name == "softmax":
             tensors["weights"][:, 0] = 0
 
-    for name in filter(HEADS.fullmatch, callee.left):
+    for name in filter(HEAD_MASKS.fullmatch, callee.left):
         for keep in (one, one[:, None, None], one[:, None, None].expand(case.b, -1, 1, 1)):
             out = callee.out(Handing(callee.wrapper.call, {name: keep}))
             if out is not None:

@@ -24,9 +24,9 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 from eleven_steps.checks.run.places import numbers_in
 
-HEADS, FEATURES = 3, 80  # of which usual shares are even
+NUM_HEADS, FEATURES = 3, 80  # of which usual shares are even
 USUAL_TURN = 1e4, 1.0
-NEAR, SLOW = 1e-3, 1e-6
+EQUAL, SLOW = 1e-3, 1e-6
 OTHER_BASE = 5e5
 OTHER_WINDOW, UNMET = 2, (11, 13)  # lengths of texts that were not asked about before
 
@@ -38,8 +38,8 @@ def measured(wrapper: type[Adapted]) -> tuple[float, float] | None:
     cos(n w + c), whatever is turned, and of three in a row the outer ones sum to 2 cos(w) times
     the middle one. Where the key has all features, the score moves with w even where w is small.
     """
-    size = HEADS * FEATURES
-    case = Case(FEATURES, 4, size, size, HEADS, 8, variant=wrapper.variant)
+    size = NUM_HEADS * FEATURES
+    case = Case(FEATURES, 4, size, size, NUM_HEADS, 8, variant=wrapper.variant)
     module = attempt(build, wrapper, case)
     if isinstance(module, Failure) or module.W_key.in_features < size:  # it reads a latent
         return None
@@ -51,7 +51,7 @@ def measured(wrapper: type[Adapted]) -> tuple[float, float] | None:
     turn = ((one + three) / two / 2).clamp(-1, 1).arccos()  # of each feature, from token to token
     moving = (all_of_it - all_of_it[0]).abs().amax(0)
     moves = moving > SLOW * moving[0]
-    again = moves & ((turn - 1).abs() < NEAR)  # the first pair turns by 1
+    again = moves & ((turn - 1).abs() < EQUAL)  # the first pair turns by 1
     if not again[0] or again.sum() != 2:
         return None
     step = int(again[1:].int().argmax()) + 1  # from a feature to the one that turns with it
@@ -61,7 +61,7 @@ def measured(wrapper: type[Adapted]) -> tuple[float, float] | None:
         many = FEATURES
     base = ratio ** (-many / 2) if 0 < ratio < 1 else 0.0
     near = float(f"{base:.1e}")  # a number as one chooses it
-    return (near if abs(base / near - 1) < NEAR else base, many / FEATURES) if base > 1 else None
+    return (near if abs(base / near - 1) < EQUAL else base, many / FEATURES) if base > 1 else None
 
 
 def _scores(module: Adapted, keys: torch.Tensor) -> torch.Tensor | None:
@@ -71,7 +71,7 @@ def _scores(module: Adapted, keys: torch.Tensor) -> torch.Tensor | None:
         module: in double precision; where other keys are 0, weights tell scores.
         keys: (FEATURES, FEATURES), in column f that of sequence f.
     """
-    x = torch.zeros(FEATURES, 4, HEADS * FEATURES).double()
+    x = torch.zeros(FEATURES, 4, NUM_HEADS * FEATURES).double()
     x[:, :, :FEATURES] = torch.eye(FEATURES)[:, None]  # feature f in sequence f
     x[:, :, FEATURES : FEATURES + 4] = torch.eye(4)  # and which token it is
     x[:, 1, FEATURES + 4 : 2 * FEATURES + 4] = torch.eye(FEATURES)
@@ -83,7 +83,7 @@ def _scores(module: Adapted, keys: torch.Tensor) -> torch.Tensor | None:
         module.W_query.weight[:FEATURES, :FEATURES] = spread * torch.eye(FEATURES)
         module.W_key.weight[:FEATURES, FEATURES + 4 : 2 * FEATURES + 4] = spread * keys
         module.W_value.weight[:4, FEATURES : FEATURES + 4] = torch.eye(4)
-        module.out_proj.weight.copy_(torch.eye(HEADS * FEATURES))
+        module.out_proj.weight.copy_(torch.eye(NUM_HEADS * FEATURES))
         out = attempt(module, x)
     if not isinstance(out, torch.Tensor) or out.shape != x.shape:
         return None

@@ -31,8 +31,8 @@ from eleven_steps.checks.run.isolate import Failure
 
 MORE = 4  # times as far off as the right class
 LONG = tuple(Case(1, n, 4, 4, 1, max(n, 1200)) for n in (1100, 256, 512, 1024, 1090))
-TURNED = Case(1, 500, 2, 2, 1, 1200), Case(1, 512, 2, 2, 1, 1200)
-KINDS = {name: Pass(dtype=name) for name in FLOATS} | {"autocast": Pass(how="autocast")}
+FAR_TURNED = Case(1, 500, 2, 2, 1, 1200), Case(1, 512, 2, 2, 1, 1200)
+CONVERSIONS = {name: Pass(dtype=name) for name in FLOATS} | {"autocast": Pass(how="autocast")}
 # In bfloat16 the last positions of these, 497 and 509, are rounded to even numbers.
 AHEAD = Case(1, 498, 2, 2, 1, 1200), Case(1, 510, 2, 2, 1, 1200)
 OTHER_DROPPING = DROPPING[2], DROPPING[1]  # asked in the first, held in the last
@@ -41,7 +41,7 @@ STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
 
 @dataclass(frozen=True)
 class Probe:
-    """One row of PROBES."""
+    """One row of PROBES, or of RARER."""
 
     name: str  # of the probe; the sentence that it comes to has a name of its own
     question: Question  # what is asked; it can be asked again elsewhere
@@ -98,7 +98,7 @@ def _found(subject: Subject, probe: Probe) -> Finding | None:
 def dtypes(subject: Subject, case: Case) -> Finding | None:
     """Once it is converted, a class works on and answers in kind."""
     case = subject.plain(replace(case, qkv_bias=False))
-    seen = {name: once(subject.cls, case, kind)[0] for name, kind in KINDS.items()}
+    seen = {name: once(subject.cls, case, kind)[0] for name, kind in CONVERSIONS.items()}
     double = seen.pop("float64")
     if isinstance(double.out, Failure):
         return say("double_raises", error=double.out.told)
@@ -112,7 +112,7 @@ def dtypes(subject: Subject, case: Case) -> Finding | None:
 
 @functools.cache
 def _right_in(case: Case, dtype: str) -> torch.Tensor:
-    return once_right(case, KINDS[dtype])[0].out
+    return once_right(case, CONVERSIONS[dtype])[0].out
 
 
 def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) -> Finding | None:
@@ -123,7 +123,7 @@ def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) ->
     mine, wanted = ((rounded - exact).abs().mean() for rounded in (half, _right_in(case, dtype)))
     if mine <= MORE * wanted:  # NaN is far off
         return None
-    kind = KINDS[dtype]
+    kind = CONVERSIONS[dtype]
     step = 6 if subject.leaks(case, dtype=kind.dtype, how=kind.how) else None
     return say("half_differs", step, dtype=dtype)
 
@@ -138,7 +138,7 @@ def turned_in_half(subject: Subject, case: Case) -> Finding | None:
     if not takes(subject.cls, case):
         return None
     names = "float64", "bfloat16"
-    exact, half = (once(subject.cls, case, KINDS[name])[0].out for name in names)
+    exact, half = (once(subject.cls, case, CONVERSIONS[name])[0].out for name in names)
     if any(isinstance(out, Failure) for out in (exact, half)):
         return None
     off = _in_half(subject, case, names[1], half, exact)
@@ -304,7 +304,7 @@ RARER = (  # of a class in which nothing was found
     Probe("sizes", in_a_row.in_any_state, sized=True),
     Probe("in_use", in_a_row.unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
     Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=OTHER_DROPPING),
-    Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=TURNED),
+    Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=FAR_TURNED),
     Probe("dtypes", future_in_half, RIGHT_OUTPUTS | {"sizes"}, at=AHEAD),
     Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),
     Probe("long", beyond, RIGHT_OUTPUTS | {"sizes", "in_use", "long"}),

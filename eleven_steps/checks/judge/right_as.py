@@ -17,9 +17,9 @@ from eleven_steps.checks.adapt.built import CHOICES, SIGNS, WORDS, built, choice
 from eleven_steps.checks.judge.callee import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.foreign import (
-    FEW,
     READ_WITHIN,
     SEARCHING,
+    SECOND_LOOKS,
     Asked,
     Unread,
     as_options,
@@ -323,7 +323,7 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
     """
     main = asked.main
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):  # it may not be written yet
-        for wrapper in itertools.islice(every_wrapper(asked), FEW):
+        for wrapper in itertools.islice(every_wrapper(asked), SECOND_LOOKS):
             module = attempt(build, wrapper, main)
             if isinstance(module, Failure):
                 continue
@@ -355,7 +355,7 @@ def _compares(asked: Asked) -> bool:
         return True
     n, rows = main.num_tokens, main.b * main.num_heads
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
-        for wrapper in itertools.islice(every_wrapper(asked), FEW):
+        for wrapper in itertools.islice(every_wrapper(asked), SECOND_LOOKS):
             trace = ask(wrapper, "trace", main, True)
             if isinstance(trace, Trace) and trace.stop is None:
                 made = Counter()  # numbers, by call

@@ -20,7 +20,7 @@ from eleven_steps.checks.run.places import visible
 from eleven_steps.helpers.trace import STEPS
 
 MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
-WRONG = "✗", "warn"
+WRONG_MARK = "✗", "warn"
 FEW = 4  # lines to run in a cell that are shown at once
 
 
@@ -31,8 +31,8 @@ class Outcome:
     Args:
         exercise: the identifier, "scores.1" for one; "" for a class on its own.
         kind: right, unfinished, so far (right as far as it goes), or what is wrong: type, shape,
-            nan, value, mistake, error; failed where the check itself did; unknown where there is
-            no such exercise.
+            nan, value, mistake, error; failed where the check itself did; unread where a class
+            cannot be judged; unknown where there is no such exercise.
         message: what is wrong, where to look, what was expected, in one to three sentences.
         step: the first wrong step, 1 to 11; None if there is none, or none can be told.
         mistakes: identifiers of the catalogued mistakes that were found, first step first; the
@@ -80,7 +80,7 @@ class Outcome:
     @property
     def display(self) -> str:
         """What is said as HTML, readable in light and dark themes."""
-        mark, colour = MARKS.get(self.kind, WRONG)
+        mark, colour = MARKS.get(self.kind, WRONG_MARK)
         text = re.sub(r"`(.+?)`", r"<code>\1</code>", escape(together(self.message, self.note)))
         shown = "".join(
             f"<details{' open' if lines != self.cell or len(lines.splitlines()) <= FEW else ''}>"
@@ -102,7 +102,7 @@ class Outcome:
         return self.passed
 
     def __str__(self) -> str:
-        mark, _ = MARKS.get(self.kind, WRONG)
+        mark, _ = MARKS.get(self.kind, WRONG_MARK)
         title = f"{mark} {self.title}" if self.exercise else self.title
         lines = [together(f"{title}: {self.message}", self.note)]
         for said, text in self._lines():

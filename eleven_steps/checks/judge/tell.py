@@ -45,8 +45,8 @@ CALLED = {  # what right numbers are called
     **{"values": "values", "mask": "mask", "exponentials": "exponentials of the scores"},
 }
 # What is not rescaled in a softmax in blocks, by the parts of tasks.blockwise.
-SUMS = {("context",): "sum of values", ("total",): "sum of the exponentials"}
-SUMS["context", "total"] = "two sums"
+BLOCK_SUMS = {("context",): "sum of values", ("total",): "sum of the exponentials"}
+BLOCK_SUMS["context", "total"] = "two sums"
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
 # What torch says, and our word for it, where that is always so.
@@ -170,7 +170,7 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
         the = needs if needs == "x" else f"the {needs}"
         return {"needs": f"{the} {'is' if needs in ('x', 'context', 'mask') else 'are'}"}
     if reason == "rescaled":
-        return {"sums": SUMS[values["sums"]]}
+        return {"sums": BLOCK_SUMS[values["sums"]]}
     if reason == "rows":
         sums = walked.tensors[found.index].sum(-1).flatten()
         return {"sum": float(sums[(sums - 1).abs().argmax()])}

@@ -124,8 +124,8 @@ OTHERS = (
 # What programs single out of a size: the first counts, powers of two, round numbers, and what lies
 # just above. Where sequences are many they are short, so that each case is cheap.
 COUNTS = (1, 2, 3, 4, 8, 10, 16, 17, 32, 33, 64, 65, 100, 128)
-HEADS = (4, 16), (32, 2), (24, 4), (16, 2), (12, 4), (8, 8), (9, 4)  # each with its head_dim
-HEADS += (1, 128), (2, 64), (3, 12), (2, 32), (2, 96), (2, 20), (2, 128)
+HEAD_SIZES = (4, 16), (32, 2), (24, 4), (16, 2), (12, 4), (8, 8), (9, 4)  # each with its head_dim
+HEAD_SIZES += (1, 128), (2, 64), (3, 12), (2, 32), (2, 96), (2, 20), (2, 128)
 MOST_TOKENS = 4096  # of a text, where a class's code names so many
 WIDE = Case(1, 9, 768, 768, 12, 1024), Case(2, 5, 512, 512, 2, 8, qkv_bias=True)
 # Each two letters are equal in one of these, where a slip in broadcasting may show.
@@ -135,7 +135,9 @@ EQUAL = Case(4, 4, 4, 16, 4, 16), Case(6, 6, 6, 6, 1, 6), Case(8, 8, 8, 8, 8, 8,
 def _sized() -> tuple[Case, ...]:
     """Cases in which sizes that programs single out each occur."""
     made = []
-    for i, (n, b, (heads, head_dim)) in enumerate(zip(COUNTS, COUNTS[::-1], HEADS, strict=True)):
+    for i, (n, b, (heads, head_dim)) in enumerate(
+        zip(COUNTS, COUNTS[::-1], HEAD_SIZES, strict=True)
+    ):
         room, d_out = (n, n + 1, 1 << n.bit_length())[i // 2 % 3], heads * head_dim
         made.append(Case(b, n, (d_out, d_out + 9, 5)[i % 3], d_out, heads, room, i % 4 < 2))
     return tuple(sorted(made, key=lambda case: case.b * case.num_tokens * case.d_out))

@@ -12,7 +12,7 @@ from torch import nn
 from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
 from eleven_steps.helpers.attention import MultiHeadAttention
 
-MOST = 100_000  # numbers in a tensor that is kept: no answer and no case needs a tenth of it
+KEEPABLE = 100_000  # numbers in a tensor that is kept: no answer and no case needs a tenth of it
 LARGEST = 10**300
 DEEPEST, LONGEST = 9, 1000  # lists in lists, and things in a list
 
@@ -60,7 +60,7 @@ def held_by(module: Any) -> list[tuple[str, torch.Tensor]]:
 def copy_of(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor as it is now; of a large one its shape alone."""
     strided = tensor.device.type == "cpu" and tensor.layout == torch.strided
-    if not strided or tensor.numel() > MOST:
+    if not strided or tensor.numel() > KEEPABLE:
         return torch.empty(tuple(tensor.shape), device="meta")
     copy = attempt(lambda: tensor.detach().clone().as_subclass(torch.Tensor))
     return torch.empty(0) if isinstance(copy, Failure) else copy
@@ -86,7 +86,7 @@ def as_data(value: Any, depth: int = DEEPEST) -> Any:
 
     Only what is exactly of these types is kept: an object of any other, a subclass of Tensor for
     one, becomes an object that has the name of its type and nothing else. Of a tensor with more
-    than MOST numbers, as `expand` makes them, the shape is kept.
+    than KEEPABLE numbers, as `expand` makes them, the shape is kept.
     """
     kind = type(value)
     if value is None or value is ... or kind in (bool, float):
@@ -121,6 +121,6 @@ def _numbers(value: Any, kind: type) -> torch.Tensor | np.ndarray | None:
         return None
     if (value.layout, value.device.type) != CPU_STRIDED:
         return None
-    if value.numel() > MOST:
+    if value.numel() > KEEPABLE:
         return torch.empty(value.shape, dtype=value.dtype, device="meta")
     return value.detach().clone().resolve_conj().resolve_neg()

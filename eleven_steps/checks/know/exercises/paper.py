@@ -71,15 +71,15 @@ def resolved(value: Any, shared: Mapping[str, str]) -> Any:
 _SHEET = read_toml("exercises/sheet.toml")
 _SHARED = _SHEET.pop("shared")
 SAID = resolved(_SHEET, resolved(_SHARED, _SHARED))
-CUT = _SHARED["cut"]
-KINDS = ("shapes", "single_head", "columns", "multi_head")
+CUT_SAID = _SHARED["cut"]
+PRACTISED = ("shapes", "single_head", "columns", "multi_head")
 OWN = {"3": "single_head", "4": "columns", "5": "multi_head"}  # exercises of the sheet, by number
-FRESH = tuple(f"practice.{kind}.1" for kind in KINDS)
-LETTERS = ("B", "n", "d", "d_k", "d_v")
+FRESH = tuple(f"practice.{kind}.1" for kind in PRACTISED)
+SHEET_LETTERS = ("B", "n", "d", "d_k", "d_v")
 NAMES = ("W_q, W_k, W_v", "Q_h, K_h, V_h", "H_h", "concatenate", "add", "softmax", "W_o")
 GPT2_SIZES = {"d_in": 768, "d_out": 768, "context_length": 1024, "num_heads": 12, "dropout": 0.0}
 SHEET = tuple(f"by_hand.{number}" for number in range(1, 8))
-MOST = 9  # the largest size, query, key, and half score in a fresh problem
+LARGEST = 9  # the largest size, query, key, and half score in a fresh problem
 
 
 def practice(kind: str, seed: int) -> Paper:
@@ -93,12 +93,14 @@ def practice(kind: str, seed: int) -> Paper:
         ValueError: there is no such kind.
         TypeError: seed is not an int.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind is {kind!r}: one of {', '.join(KINDS)} is expected")
+    if kind not in PRACTISED:
+        raise ValueError(f"kind is {kind!r}: one of {', '.join(PRACTISED)} is expected")
     if type(seed) is not int:
         raise TypeError(f"seed is {seed!r} ({type(seed).__name__}): an int is expected")
     generator = torch.Generator().manual_seed(seed % 2**63)
-    make = dict(zip(KINDS, (_fresh_shapes, _fresh_head, _fresh_columns, _fresh_heads), strict=True))
+    make = dict(
+        zip(PRACTISED, (_fresh_shapes, _fresh_head, _fresh_columns, _fresh_heads), strict=True)
+    )
     while True:
         paper = make[kind](f"practice.{kind}.{seed}", generator)
         if paper is not None and _telling(paper):
@@ -109,7 +111,9 @@ def practice(kind: str, seed: int) -> Paper:
 
 
 def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
-    sizes = dict(zip(LETTERS, _integers(2, MOST + 1, (5,), generator).tolist(), strict=True))
+    sizes = dict(
+        zip(SHEET_LETTERS, _integers(2, LARGEST + 1, (5,), generator).tolist(), strict=True)
+    )
     if len({*sizes.values()}) < len(sizes):
         return None
 
@@ -129,7 +133,7 @@ def _fresh_head(identifier: str, generator: torch.Generator) -> Paper | None:
     queries, keys = given["X"] @ given["W_q"], given["X"] @ given["W_k"]
     scores = queries @ keys.T
     apart = scores.diff().abs()
-    if torch.cat([queries, keys, scores / 2]).abs().max() > MOST or torch.equal(*queries):
+    if torch.cat([queries, keys, scores / 2]).abs().max() > LARGEST or torch.equal(*queries):
         return None
     if apart.min() < 1 or apart.max() > 4:  # weights that are all the same, or all 0 and 1
         return None
@@ -143,7 +147,7 @@ def _fresh_columns(identifier: str, generator: torch.Generator) -> Paper:
 
 
 def _fresh_heads(identifier: str, generator: torch.Generator) -> Paper:
-    given = {name: _integers(0, MOST + 1, (2, 4), generator) for name in ("Q", "K", "V")}
+    given = {name: _integers(0, LARGEST + 1, (2, 4), generator) for name in ("Q", "K", "V")}
     given |= {name: _integers(-1, 4, (2, 2), generator) for name in ("H0", "H1")}
     given["W_o"] = _integers(-1, 3, (4, 4), generator)
     return Paper(identifier, multi_head(given), given)
@@ -161,7 +165,7 @@ def _columns(identifier: str, d: int, num_heads: int, given: Matrices) -> Paper:
 def _telling(paper: Paper) -> bool:
     """Say whether every slip gives numbers of its own, well apart from the right ones."""
     for part in paper.parts.values():
-        said = [(part.answer, ""), *((n, s) for n, s in part.slips.items() if s != CUT)]
+        said = [(part.answer, ""), *((n, s) for n, s in part.slips.items() if s != CUT_SAID)]
         for (one, sentence), (other, another) in combinations(said, 2):
             one, other = torch.tensor(one), torch.tensor(other)
             apart = (one - other).abs().max() if one.shape == other.shape else 1
@@ -175,7 +179,7 @@ def practised(identifier: str) -> Paper | None:
     """Return the fresh problem "practice.single_head.7", or an exercise of the sheet with numbers
     of one's own, "by_hand.3.7"; None if it is called neither.
     """
-    kinds = {f"practice.{kind}": kind for kind in KINDS}
+    kinds = {f"practice.{kind}": kind for kind in PRACTISED}
     kinds |= {f"by_hand.{number}": kind for number, kind in OWN.items()}
     name, _, seed = identifier.rpartition(".")
     if name not in kinds or not re.fullmatch(r"[0-9]{1,18}", seed):
