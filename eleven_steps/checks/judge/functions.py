@@ -70,11 +70,14 @@ def _returned(task: Write, answer: Any, scenes: list[Scene], constants: Any = No
 def _with_side_effect(right: Finding, task: Write, answer: Any, scene: Scene) -> Finding:
     trace = ask(answer, "traced_call", task.gets(scene))
     changed = trace.changed if isinstance(trace, Trace) else {}
-    for name, (before, after) in changed.items():
-        if before != after:
-            return say("turns_given", name=name, before=before, after=after)
-        return replace(right, text=together(right.text, wording("changes_given", name=name)))
-    return right
+    note = wording("changes_given", name=next(iter(changed))) if changed else ""
+    return _turned(changed) or replace(right, text=together(right.text, note))
+
+
+def _turned(changed: dict[str, tuple]) -> Finding | None:
+    turned = ((name, *shapes) for name, shapes in changed.items() if shapes[0] != shapes[1])
+    name, before, after = next(turned, ("", (), ()))
+    return say("turns_given", name=name, before=before, after=after) if name else None
 
 
 def _parts(task: Write, reply: Any) -> Parts:
@@ -181,6 +184,8 @@ def _why(
     first = next(index for index, finding in enumerate(faults) if finding)
     back = {i: _given_back(task, returned[i], scenes[i]) for i in (first, SIZED)}
     blame = _followed(task, answer, scenes[SIZED], returned[SIZED])
+    if blame and (finding := _turned(blame.walked.trace.changed)):
+        return finding
     if finding := _slip(task, None if task.right else blame, scenes, returned):
         at = SIZED
     elif finding := _from_outside(task, answer, used, scenes, faults):

@@ -129,7 +129,8 @@ def related(pair: Pair, last: bool = False) -> str:
         return hides_other(part, right) if pair.shaped else ""
     if part.dtype != right.dtype or not right.is_floating_point() or part.numel() > MANY:
         return ""
-    if part.isnan().any():  # is as far from one number as from another
+    # NaN is as far from one number as from another, and zeros are a part of much.
+    if part.isnan().any() or not (pair.shaped or part.any()):
         return ""
     with clock_paused():
         if last:

@@ -113,10 +113,14 @@ def traced(
                 recorder.note(error)
             raise
 
+    called = getattr(getattr(function, "__code__", None), "co_varnames", ())
+    before = _parameters(zip(called, arguments, strict=False))
     came = attempt(body)
     torch.backends.mha.set_fastpath_enabled(fast)
-    trace, names, changed = _whole(recorder, came, answer), {}, {}
-    called = getattr(getattr(function, "__code__", None), "co_varnames", ())
+    after = _parameters(zip(called, arguments, strict=False))
+    trace, names = _whole(recorder, came, answer), {}
+    both = ((name, before[name], now) for name, now in after.items() if name in before)
+    changed = {name: (old[0], now[0]) for name, old, now in both if old != now}
     ours = ((n, e) for n, e in zip(called, arguments, strict=False) if isinstance(e, torch.Tensor))
     for (name, tensor), (number, version) in zip(ours, recorder.given, strict=False):
         names[number], before = name, trace.tensors[number].shape
@@ -124,6 +128,13 @@ def traced(
             changed[name] = tuple(before), tuple(tensor.shape)
     names |= {number: name for number, (_, name) in recorder.names.items()}
     return replace(trace, names=names, changed=changed), came
+
+
+def _parameters(given: Iterable[tuple[str, Any]]) -> dict[str, tuple[tuple[int, ...], int]]:
+    """The shape of each parameter of the layers that are given, and how often it was written to."""
+    layers = ((name, each) for name, each in given if isinstance(each, nn.Module))
+    every = ((f"{name}.{of}", t) for name, each in layers for of, t in each.named_parameters())
+    return {name: (tuple(tensor.shape), version_of(tensor)) for name, tensor in every}
 
 
 def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
