@@ -186,7 +186,7 @@ def _why(
     blame = _followed(task, answer, scenes[SIZED], returned[SIZED])
     if blame and (finding := _turned(blame.walked.trace.changed)):
         return finding
-    if finding := _slip(task, None if task.right else blame, scenes, returned):
+    if finding := _slip(task, blame, scenes, returned):
         at = SIZED
     elif finding := _from_outside(task, answer, used, scenes, faults):
         return finding
@@ -253,6 +253,7 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
 def _slip(
     task: Write, blame: Blame | None, scenes: list[Scene], returned: list[Parts]
 ) -> Finding | None:
+    source, blame = blame.walked.trace.source if blame else "", None if task.right else blame
     by_case = {scene.case: scene for scene in scenes}
     gave = dict(zip(by_case, returned, strict=True))
     played = naming.Played(
@@ -271,10 +272,14 @@ def _slip(
             and (not naming.proven(how, name, blame) or naming.contradicted(blame, name))
         ):
             continue
-        if task.planted and index == 0:
-            named = blame and blame.walked.trace.source and not naming.result_dropped(blame)
-            idle = named and blame.found and blame.found.reason == "idle"
-            return replace(tell(blame), step=None) if idle else say("not_repaired")
+        if task.ships and index == 0:
+            dropped = naming.result_dropped(blame)
+            if source and blame and not dropped and blame.found and blame.found.reason == "idle":
+                return replace(tell(blame), step=None)
+            same = re.search(rf"^\s*{re.escape(task.ships)}\s*(#.*)?$", source, re.M)
+            why = dropped if task.ships.startswith("return") else ""
+            why = slip.sentence if source and not same else why
+            return replace(say("not_repaired"), text=together(say("not_repaired").text, why))
         return Finding(None, slip.sentence, name, "mistake")
     return reordered(task.names, returned, map(task.answer, scenes))
 

@@ -114,13 +114,11 @@ def traced(
             raise
 
     called = getattr(getattr(function, "__code__", None), "co_varnames", ())
-    before = _parameters(zip(called, arguments, strict=False))
+    shapes = _shapes(called, arguments)
     came = attempt(body)
     torch.backends.mha.set_fastpath_enabled(fast)
-    after = _parameters(zip(called, arguments, strict=False))
-    trace, names = _whole(recorder, came, answer), {}
-    both = ((name, before[name], now) for name, now in after.items() if name in before)
-    changed = {name: (old[0], now[0]) for name, old, now in both if old != now}
+    trace, names, after = _whole(recorder, came, answer), {}, _shapes(called, arguments)
+    changed = {name: (old, after[name]) for name, old in shapes.items() if after[name] != old}
     ours = ((n, e) for n, e in zip(called, arguments, strict=False) if isinstance(e, torch.Tensor))
     for (name, tensor), (number, version) in zip(ours, recorder.given, strict=False):
         names[number], before = name, trace.tensors[number].shape
@@ -130,11 +128,10 @@ def traced(
     return replace(trace, names=names, changed=changed), came
 
 
-def _parameters(given: Iterable[tuple[str, Any]]) -> dict[str, tuple[tuple[int, ...], int]]:
-    """The shape of each parameter of the layers that are given, and how often it was written to."""
-    layers = ((name, each) for name, each in given if isinstance(each, nn.Module))
-    every = ((f"{name}.{of}", t) for name, each in layers for of, t in each.named_parameters())
-    return {name: (tuple(tensor.shape), version_of(tensor)) for name, tensor in every}
+def _shapes(names: Iterable[str], given: list[Any]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the parameters of the layers that are given."""
+    layers = ((n, each) for n, each in zip(names, given, strict=False) if type(each) is nn.Linear)
+    return {f"{n}.{of}": tuple(t.shape) for n, each in layers for of, t in each.named_parameters()}
 
 
 def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:

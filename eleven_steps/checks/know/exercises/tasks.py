@@ -56,7 +56,7 @@ class Write:
     gets: Callable[[Scene], Parts]  # its arguments; they are copied before it is called
     names: tuple[str, ...]  # of what it returns, as the trace calls it
     slips: tuple[Slip, ...]  # the usual wrong answers
-    planted: bool = False  # whether it ships with the first of them
+    ships: str = ""  # the line to be repaired, which makes the first of them
     right: Callable[[Scene], Any] | None = None  # where that is not what the trace has
     step: str = ""  # the name of the step that it belongs to
     shape: str | tuple[str, ...] = ""  # in letters, or one for each name; the step's if empty
@@ -374,7 +374,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
         lambda scene: as_parts(gets(scene)),
         tuple(entry["names"].split(", ")),
         (*_slips_of(planted, let, said), *_slips_of(slips, let, said)),
-        planted=bool(planted),
+        ships=entry.get("ships", ""),
         right=Code(entry["right"], let) if "right" in entry else None,
         step=entry.get("at", identifier.partition(".")[0]),
         shape=tuple(shape) if type(shape) is list else shape,
