@@ -140,12 +140,22 @@ def related(pair: Pair, last: bool = False) -> str:
 
 def hides_other(part: torch.Tensor, right: torch.Tensor) -> str:
     """How far a mask that is True where something is hidden hides too much, or too little."""
-    if torch.equal(part, ~right):
-        return say("true_where_seen").text
     more, less = int((part & ~right).sum()), int((right & ~part).sum())
-    name = "hides_other" if more and less else "hides_more" if more else "hides_less"
-    counts = {"more": more, "less": less, "hidden": int(right.sum()), "seen": int((~right).sum())}
-    return say(name, **counts).text
+    hidden, seen, (rows, keys) = int(right.sum()), int((~right).sum()), right.shape[-2:]
+    back = (torch.arange(rows)[:, None] + keys - rows - torch.arange(keys)).expand_as(right)
+    off = {*back[part != right].tolist()} if not right[back == 0].any() else {}  # tokens back
+    names = {
+        "true_where_seen": more == seen and 2 * less > hidden,
+        "hides_all": more == seen and not less,
+        "hides_none": less == hidden and not more,
+        "hides_itself": off == {0},
+        "sees_next": off == {-1},
+        "hides_other": more and less,
+        "hides_more": more,
+        "hides_less": less,
+    }
+    name = next(name for name, holds in names.items() if holds)
+    return say(name, more=more, less=less, hidden=hidden, seen=seen).text
 
 
 def _only_reshaped(pair: Pair) -> str:
