@@ -290,6 +290,23 @@ class Three(Attention):
         return self.proj((self.weights(q, k) @ v).transpose(1, 2).flatten(2))
 
 
+class OfInputs(Attention):
+    """Keys and values may be made of other inputs, whose mask is for these alone."""
+
+    def forward(self, x, inputs=None, inputs_mask=None):
+        other, mask = (x, None) if inputs is None else (inputs, inputs_mask)
+        q, k, v = (self.qkv(e).chunk(3, -1)[i] for i, e in enumerate((x, other, other)))
+        q, k, v = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in (q, k, v))
+        weights = self.weights(q, k, self.read(mask))
+        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+
+    def read(self, mask):
+        return mask
+
+    def given(self, scores, mask):
+        return scores.masked_fill(mask[:, None, None], -torch.inf)
+
+
 class Kept(Attention):
     """Keys and values of the text so far may be handed over."""
 

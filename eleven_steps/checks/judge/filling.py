@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from eleven_steps.checks.adapt.calls import (
     FILLED,
@@ -50,13 +51,15 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
     for name in filter(None, (own, *callee.left)):
         if not (name in MASKS or PADS.fullmatch(name)):
             continue
+        other = {_of_other(callee, name): nn.functional.pad(x, (0, callee.width - x.shape[2]))}
+        other.pop("", None)
         ran, acting, plain = False, {}, callee.out(bare)  # a mask by its kind, and without one
         for kind, shape in itertools.product(KINDS, SHAPES | FILLED):
             if kind in acting:
                 continue
             masks = [_mask(hidden, x, kind, shape) for hidden in (nothing, some)]
             handed = [mask.clone() for mask in masks]
-            one, two = (callee.out(Handing(bare, {name: mask})) for mask in handed)
+            one, two = (callee.out(Handing(bare, {name: mask} | other)) for mask in handed)
             both = one is not None and two is not None
             # That one is there may say no more than that later tokens are hidden.
             ran = ran or both and (plain is None or close(one, plain))
@@ -66,6 +69,12 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
             yield None if same else written(6, name, f"`{name}`")
         yield say("ignored", mask=name) if ran and not acting else None
         yield _said(_gone_after(callee, bare, name, acting.values()), "mask_stays", mask=name)
+
+
+def _of_other(callee: Callee, name: str) -> str:
+    """The parameter of another sequence that a mask is named after, which no call gives; or ""."""
+    other = name.removesuffix("_mask")
+    return other if other != name and other in callee.left else ""
 
 
 def _gone_after(callee: Callee, bare: Any, name: str, masks: Iterable[torch.Tensor]) -> bool:
@@ -87,7 +96,8 @@ def _mask(hidden: torch.Tensor, x: torch.Tensor, kind: str, shape: str) -> torch
 def padded(callee: Callee) -> Iterator[Finding | None]:
     """Each parameter that may say what is filling does, also where a text comes in pieces."""
     for name in callee.left:
-        sure = bool(PADS.fullmatch(name))  # of another kind only its name would say that it pads
+        # Of another kind only its name would say that it pads.
+        sure = bool(PADS.fullmatch(name)) and not _of_other(callee, name)
         lengths = bool(LENGTHS.fullmatch(name))
         if not (sure or lengths or name in MASKS and name != "bias"):
             continue

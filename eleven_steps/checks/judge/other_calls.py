@@ -351,7 +351,7 @@ def three_inputs(callee: Callee) -> Said:
     elif not both:
         yield say("wrong_of_three", **named)
     places = [p.name for p in callee.parameters if p.kind is not p.KEYWORD_ONLY]
-    if {key, value} <= {*places} and places.index(value) < places.index(key):
+    if {key, value} <= {*places} and 0 < places.index(value) < places.index(key):
         yield say("order_of_three", **named)
     run, turned = callee.one_module(alone), [tensor.flip(-1) for tensor in given]
     in_a_row = [(turned, None), (given, out), ([], callee.right)][: 2 + (key not in way.names)]
