@@ -32,7 +32,7 @@ from eleven_steps.checks.know.exercises.tasks import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
-from eleven_steps.checks.run.cases import FIRST, LAYERS, SIZED, other_numbers, unseen
+from eleven_steps.checks.run.cases import FIRST, SIZED, other_numbers, unseen
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.recording import Trace
 
@@ -165,7 +165,7 @@ def _spoken_of(faults: list[Finding | None], likes: dict[int, str], texts: list[
     first = next(index for index, finding in enumerate(faults) if finding)
     one, other = faults[first], faults[SIZED]
     if first < SIZED and other:
-        louder = other.kind in ("error", "shape") and one.kind in ("value", other.kind)
+        louder = other.kind in ("error", "shape") and one.kind in ("value", "shape", other.kind)
         if other.kind == one.kind == "error":  # the same one is told where a learner sees it
             louder = texts[first] != texts[SIZED]
         like, there = (re.sub(r"[-\d.]+", "", likes[index]) for index in (first, SIZED))
@@ -204,10 +204,7 @@ def _why(
         elif look and not raised:
             text = together(text, _like(task, returned, scenes, at, last=True))
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
-            gets = task.gets(scenes[at])
-            names = [name for name, _, _ in given_of(gets, scenes[at])]
-            handed = wording("is_handed", names=", ".join(names))
-            text = together(text, handed if len(names) == len(gets) else "")
+            text = together(text, wording("is_handed", names=", ".join(task.given)))
         if faults[FIRST] is None:
             text = say("not_everywhere", first=scenes[FIRST].case.called, fault=text).text
         elif faults[at].kind != faults[FIRST].kind == "value":
@@ -339,12 +336,11 @@ def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:
 def _ignored(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
     given, own = task.gets(scene), [part for part in parts if is_tensor(part)]
     whole = not any(map(is_tensor, task.answer(scene)))  # of sizes alone
-    if whole or len(given) == 1 or len(own) < len(parts) or any(e.isnan().all() for e in own):
-        return ""  # where all is NaN, nothing can change it
-    names = {id(tensor): name for step in scene.steps.values() for name, tensor in step.items()}
-    names |= {id(getattr(scene.module, name)): name for name in LAYERS}
-    for index, argument in enumerate(given):
-        if id(argument) not in names:
+    same = any(e.isnan().all() or e.dtype == torch.bool and len(e.unique()) < 2 for e in own)
+    if whole or len(given) == 1 or len(own) < len(parts) or same:
+        return ""  # where all is NaN, or hidden, nothing can change it
+    for index, (name, argument) in enumerate(zip(task.given, given, strict=False)):
+        if not isinstance(argument, torch.Tensor | torch.nn.Linear):
             continue
         others = [*given]
         others[index] = other_numbers(argument)
@@ -353,7 +349,7 @@ def _ignored(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
         pairs = [pair for pair in zip(own, changed, strict=False) if is_tensor(pair[1])]
         same = [torch.equal(*(tensor.nan_to_num() for tensor in pair)) for pair in pairs]
         if len(same) == len(own) and all(same):
-            return say("unused", name=names[id(argument)]).text
+            return say("unused", name=name).text
     return ""
 
 

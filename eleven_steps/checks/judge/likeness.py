@@ -13,8 +13,8 @@ from eleven_steps.checks.judge.read import HIDDEN
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import Parts, Scene
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.cases import LAYERS, close
-from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, clock_paused
+from eleven_steps.checks.run.cases import close
+from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, clock_paused
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
 POWERS = {1: "times", -1: "divided", 0.5: "times_root", -0.5: "divided_by_root"}  # as words
@@ -226,16 +226,13 @@ def _turned(pair: Pair) -> str:
     return next((say("axes_in_order", order=order).text for order in alike), "")
 
 
-def _product(pair: Pair) -> str:
-    """A product of two that were given, either of them summed or turned, or not."""
-    sides = [(name, argument) for name, argument, _ in pair.given]
-    every = [(name, tensor, dim) for name, tensor in sides for dim in range(tensor.dim() - 2)]
-    sides += [(f"{n}.sum({dim}, keepdim=True)", side.sum(dim, True)) for n, side, dim in every]
-    sides += [(f"{name}.transpose(-2, -1)", t.mT) for name, t in sides if t.dim() > 1]
-    for (one, left), (other, right) in itertools.product(sides, repeat=2):
-        made = attempt(torch.matmul, left, right)
-        if not isinstance(made, Failure) and agree(pair.part, made):
-            return say("it_is", code=f"{one} @ {other}").text
+def _axes_more(pair: Pair) -> str:
+    """What is right once some of its axes are averaged or added up."""
+    part, more = pair.part, max(pair.part.dim() - pair.right.dim(), 0)
+    dims = list(itertools.combinations(range(part.dim()), more)) if more else []
+    for how, axes in itertools.product(("mean", "sum"), dims):
+        if close(getattr(part, how)(axes), pair.right):
+            return say("right_once_reduced", how=how, dim=axes if more > 1 else axes[0]).text
     return ""
 
 
@@ -313,22 +310,16 @@ def _rows_summed(pair: Pair) -> str:
 
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
-    *(_only_reshaped, _multiplied, _divided_otherwise, _off_alike, _turned),
-    *(_one_axis_less, _product, _hidden_finite, _by_places, _left_at_zero, _rows_summed),
+    *(_only_reshaped, _multiplied, _divided_otherwise, _off_alike, _turned, _axes_more),
+    *(_one_axis_less, _hidden_finite, _by_places, _left_at_zero, _rows_summed),
 )
 
 
 def given_of(arguments: Sequence[object], scene: Scene) -> GivenTensors:
-    """The tensors among a function's arguments, and the weights of layers, by their names."""
+    """The tensors of steps among a function's arguments, by their names."""
     steps = [(n, t, SHAPES[step]) for step in STEPS for n, t in scene.steps[step].items()]
-    named = []
-    for argument in arguments:
-        if isinstance(argument, torch.Tensor) and argument.is_floating_point():
-            named += [pair for pair in steps if pair[1] is argument][:1]
-        elif isinstance(argument, torch.nn.Linear):
-            layers = (n for n in LAYERS if getattr(scene.module, n) is argument)
-            named += [(f"{name}.weight", argument.weight.detach(), "") for name in layers]
-    return named
+    found = ([pair for pair in steps if pair[1] is argument][:1] for argument in arguments)
+    return [*itertools.chain.from_iterable(found)]
 
 
 # What is told of single numbers

@@ -121,6 +121,8 @@ def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> s
     sorted_rows = numbers.dim() == 1 and _off(numbers.sort().values, right.sort().values) <= apart
     if sorted_rows or any(_off(numbers[[*order]], right) <= apart for order in rows):
         return wording("in_another_order")
+    if {*(numbers - right).flatten().tolist()} in ({1}, {-1}):
+        return wording("all_off_by_one")
     wrong = (numbers - right).abs() > apart
     if wrong.all():
         return ""
@@ -144,8 +146,7 @@ def _judge_choice(task: Choose, answer: Any) -> Finding:
 
 
 def _judge_order(task: Order, answer: Any) -> Finding:
-    if type(answer) in (list, tuple) and all(type(letter) is str for letter in answer):
-        answer = "".join(answer)
+    answer = _joined(answer)
     if type(answer) is not str:
         return _other_type(wording("letters_in_order", example="".join(task.lines)[:3]), answer)
     letters, done = re.sub(r"[\s,]", "", answer).upper(), set()
@@ -157,6 +158,11 @@ def _judge_order(task: Order, answer: Any) -> Finding:
     if not done or not missing:
         return say("right" if done else "open")
     return say("lines_right", count=len(done), missing=missing, are="is" if missing == 1 else "are")
+
+
+def _joined(answer: Any) -> Any:
+    texts = type(answer) in (list, tuple) and all(type(text) is str for text in answer)
+    return " ".join(answer) if texts else answer
 
 
 def _misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding | None:
@@ -219,6 +225,7 @@ def _judge_construct(part: Construct, answer: Any) -> Finding:
 
 
 def _judge_words(part: Words, answer: Any) -> Finding:
+    answer = _joined(answer)
     if type(answer) is not str:
         return say("no_words", wanted=part.wanted, came=came(answer))
     right, words = plain_words(part.answer), plain_words(answer.partition("=")[0])

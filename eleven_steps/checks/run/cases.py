@@ -226,7 +226,8 @@ def _numbers(name: str, shape: tuple[int, ...]) -> torch.Tensor:
 def other_numbers(argument: torch.Tensor | nn.Linear) -> torch.Tensor | nn.Linear:
     """A tensor of other numbers, or a layer of other weights, of the same shapes."""
     if isinstance(argument, torch.Tensor):
-        return seeded("other numbers", argument.shape)
+        other = seeded("other numbers", argument.shape)
+        return ~argument if argument.dtype == torch.bool else other
     other = nn.Linear(argument.in_features, argument.out_features, argument.bias is not None)
     with torch.no_grad():
         for name, parameter in other.named_parameters():

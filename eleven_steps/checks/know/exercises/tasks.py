@@ -63,6 +63,7 @@ class Write:
     cases: tuple[Case, ...] = TASK_CASES  # where it is tried; in the third all sizes differ
     counts: Callable[[torch.Tensor], torch.Tensor] | None = None  # what of a tensor, if not all
     without: dict[str, str] = field(default_factory=dict)  # names it may not call: what is said
+    given: tuple[str, ...] = ()  # what its arguments are called
     heeds: dict[int, str] = field(default_factory=dict)  # arguments that decide how it is made
 
     @property
@@ -367,7 +368,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
     entry = {**group, **own, "let": group.get("let", {}) | own.get("let", {})}
     slips, let = own.get("slips", []) + group.get("slips", []), entry["let"]
     planted = [entry["planted"]] if "planted" in entry else []
-    gets, names = Code(entry["gets"], let), entry["gets"].split(", ")
+    gets, names = Code(entry["gets"], let), entry.get("given", entry["gets"]).split(", ")
     shape = entry.get("shape", "")
     return Write(
         identifier,
@@ -381,6 +382,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
         cases=_CASES[entry.get("cases", "lecture")],
         counts=getattr(torch, entry["counts"]) if "counts" in entry else None,
         without=entry.get("without", {}),
+        given=tuple(name.rpartition(".")[2] for name in names),
         heeds={names.index(name): said for name, said in entry.get("heeds", {}).items()},
     )
 
