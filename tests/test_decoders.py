@@ -126,13 +126,16 @@ class Halves(nn.Module):
     def capped(self, scores):
         return scores
 
+    def gated(self, x, context):
+        return context
+
     def attend(self, x, cos, sin, mask):
         layers = self.q_proj, self.k_proj, self.v_proj
         q, k, v = (w(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for w in layers)
         q, k = (each * cos + self.half(each) * sin for each in self.normed(q, k))
         k, v = (each.repeat_interleave(self.heads // self.kv_heads, 1) for each in (k, v))
         weights = (self.capped(q @ k.mT * self.head_dim**-0.5) + mask).softmax(-1)
-        return self.o_proj((weights @ v).transpose(1, 2).flatten(2)), weights
+        return self.o_proj(self.gated(x, weights @ v).transpose(1, 2).flatten(2)), weights
 
     def forward(self, x):
         n, angles = x.shape[1], self.angles(x.shape[1])
@@ -170,6 +173,23 @@ class Gemma(Qwen3, Mistral):
 
     def capped(self, scores):
         return self.cap * torch.tanh(scores / self.cap)
+
+
+class Sparing(Halves):
+    """Norms have no weights, and a gate is one number for each head."""
+
+    def __init__(self, config: ModelArgs):
+        super().__init__(config)
+        self.q_norm, self.k_norm = (
+            nn.RMSNorm(self.head_dim, eps=1e-6, elementwise_affine=False) for _ in range(2)
+        )
+        self.gate_proj = nn.Linear(config.dim, self.heads, bias=False)
+
+    def normed(self, q, k):
+        return self.q_norm(q), self.k_norm(k)
+
+    def gated(self, x, context):
+        return context * self.gate_proj(x).sigmoid().mT[..., None]
 
 
 class LikeHF(Halves):

@@ -32,18 +32,24 @@ class Sinks(Part):
 class Gate(Part):
     """Let each token weigh, from 0 to 1, every feature that its heads bring: step 10.
 
+    Args:
+        whole: whether it weighs each head as one, with one number for all its features.
+
     Source: "Gated Attention for Large Language Models: Non-linearity, Sparsity, and
     Attention-Sink-Free" (2025), as in Qwen3-Next (2025).
     """
 
+    whole: bool = False
     turn = 1  # after a norm of what the heads bring
 
     def learn(self, mha):  # noqa: D102
-        mha.W_gate = nn.Linear(mha.d_in, mha.d_out, bias=mha.W_query.bias is not None)
+        many = mha.num_heads if self.whole else mha.d_out
+        mha.W_gate = nn.Linear(mha.d_in, many, bias=mha.W_query.bias is not None)
 
     def combine(self, call: Call, context):
         """Multiply context (b, num_tokens, d_out) by the gate."""
-        return (context * torch.sigmoid(call.mha.W_gate(call.x)),)
+        many = context.shape[-1] // call.mha.W_gate.out_features
+        return (context * torch.sigmoid(call.mha.W_gate(call.x)).repeat_interleave(many, -1),)
 
 
 @dataclass(frozen=True)

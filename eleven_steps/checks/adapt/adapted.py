@@ -21,7 +21,7 @@ from eleven_steps.checks.run.variant import LECTURE, Variant
 
 # What is added since the lecture, by our names: how its owner is called elsewhere.
 ADDED_CALLED = {
-    "query_norm": r"(?:q|query)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:q|query)",
+    "query_norm": r"(?:q|query|qk)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:q|query)",
     "key_norm": r"(?:k|key)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:k|key)",
     "sinks": r"(?:attn_|attention_)?sinks?(?:_logits)?",
     "W_gate": r"(?:w_?|attn_|to_|linear_)?(?:g|gates?)(?:_proj)?",

@@ -38,7 +38,8 @@ from eleven_steps.checks.run.making import build
 from eleven_steps.checks.run.recording import Trace
 from eleven_steps.checks.run.variant import ADDED, LECTURE, Variant
 
-SHOWN = {name: WORDS[name].split()[0] for name in CHOICES} | {"relative": "relative positions"}
+SHOWN = {name: WORDS[name].split()[0] for name in CHOICES}
+SHOWN |= {"relative": "relative positions", "factor": "a factor of"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them.
 UNSIGNED = ("full", "rope", "rope,full")
 POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias)", re.IGNORECASE)
@@ -167,7 +168,11 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[Variant]
     must = [e for e in ("norm", "sinks", "gate", "latent") if all(map(has, ADDED[e]))]
     main = asked.main
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
-    must = ["norm:1" if whole and change == "norm" else change for change in must]
+    few = any(named_as("W_gate", n) and len(e) == main.num_heads for n, e in parameters.items())
+    ones = {"norm": whole, "gate": few}
+    must = [f"{change}:1" if ones.get(change) else change for change in must]
+    bare = (n for n, e in module.named_modules() if is_norm(e) and not [*e.parameters()])
+    must += ["norm:0"] if any(named_as("query_norm", name) for name in bare) else []
     if any(VALUES_NORMED.fullmatch(name) for name, _ in module.named_modules()):
         must.append("vnorm")
     one = {main.head_dim, main.head_dim * (main.num_heads + 2)}  # rows of keys, or of all three
@@ -274,10 +279,12 @@ def _changes(variant: Variant, own: Variant = LECTURE) -> str:
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
     heads = "MQA" if variant.numbers("gqa") else "GQA"
     names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
-    norms = "norms of queries and keys" + (" over all heads" if variant.numbers("norm") else "")
+    of_norms = {(1,): " over all heads", (0,): " without weights"}
+    norms = "norms of queries and keys" + of_norms.get(variant.numbers("norm"), "")
     names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
     names |= {"vnorm": "norms of values", "latent": "keys and values made from a latent"}
-    names |= {"window": "a window", "gate": "a gate"}
+    of_gate = " of one number for each head" if variant.numbers("gate") else ""
+    names |= {"window": "a window", "gate": f"a gate{of_gate}"}
     return " and ".join(names.get(change, change) for change in more)
 
 
@@ -321,13 +328,13 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
     These are parameters beside those of our layers, norms that have none, positions in a way of
     their own, and a second sequence whose keys stand beside those of x; or x takes no part.
     """
-    main = asked.main
+    main, own = asked.main, asked.variant.numbers("norm") == (0,)  # norms that have no weights
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):  # it may not be written yet
         for wrapper in itertools.islice(every_wrapper(asked), SECOND_LOOKS):
             module = attempt(build, wrapper, main)
             if isinstance(module, Failure):
                 continue
-            left, norms = module.unlent(), _norms_called(module)
+            left, norms = module.unlent(), [] if own else _norms_called(module)
             with torch.no_grad():  # some begin as what changes nothing, or as whatever memory holds
                 for name, parameter in left.items():
                     parameter.copy_(seeded(name, parameter.shape))
@@ -335,7 +342,7 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
             if isinstance(out, torch.Tensor) and out.requires_grad:
                 if names := [*_moving(left, out), *norms]:
                     return "takes_part", names
-                if names := _norms_in(wrapper, asked):
+                if names := [] if own else _norms_in(wrapper, asked):
                     return "normed", names
                 if close(out, out[:1, :1].expand_as(out)):
                     return "constant", []

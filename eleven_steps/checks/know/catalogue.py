@@ -254,7 +254,7 @@ def _pieces() -> tuple[str, ...]:
 # brought by each call.
 BUILT: dict[str, Callable[..., list[Any]]] = {
     "gqa": lambda room, heads, *_: [room.GroupedHeads(heads)],
-    "norm": lambda room, whole=0: [room.Norm(whole=whole == 1)],
+    "norm": lambda room, n=None: [room.Norm(queries=n != 0, keys=n != 0, whole=n == 1)],
     "vnorm": lambda room: [room.ValueNorm()],
     "rope": lambda room, base=1e4, share=1: [
         room.Rope(base, width=share if share < 1 else None, first=True)
@@ -266,7 +266,7 @@ BUILT: dict[str, Callable[..., list[Any]]] = {
     "topk": lambda room, *sizes: [room.TopKeys(*sizes)],
     "sinks": lambda room: [room.Sinks()],
     "unscaled": lambda room: [room.Unscaled()],
-    "gate": lambda room: [room.Gate()],
+    "gate": lambda room, whole=0: [room.Gate(whole=whole == 1)],
     "latent": lambda room, width, turned: [room.Latent(width, turned), room.Rope(width=turned)],
     "linear": lambda room, decays: [room.Linear(tuple(decays.tolist()))],
 }

@@ -7,6 +7,7 @@ class and by name. All else is as check_attention says.
   In gqa:1 all heads share one.
 - norm: layers query_norm and key_norm, weights (head_dim,); 1e-6 is added under the root. In
   norm:1 all heads of a token are normed as one, weights as many as they have features together.
+  In norm:0 the norms have no weights.
 - vnorm: values are normed as well, each head by itself and without weights.
 - rope: feature p turns with p + head_dim / 2, at base 10,000; rope:500000 at another base, and in
   rope:10000:0.25 the first quarter of a head's features turns, p with p + head_dim / 8.
@@ -23,7 +24,8 @@ class and by name. All else is as check_attention says.
 - other: forward(x, other), (b, num_keys, d_in): keys and values come from it, nothing is hidden.
 - sinks: a parameter sinks (num_heads,), scores beside the scaled ones.
 - unscaled: the scores are divided by nothing, as in T5.
-- gate: a layer W_gate, d_in to d_out; its sigmoid multiplies the combined context.
+- gate: a layer W_gate, d_in to d_out; its sigmoid multiplies the combined context. In gate:1 it
+  makes one number for each head.
 - latent: built with latent_dim and rope_dim; layers W_down, d_in to latent_dim + rope_dim, and
   latent_norm (1e-6). W_key and W_value read the normed latent. W_query makes head_dim + rope_dim
   features a head; the last rope_dim of them, and the last of W_down, which all heads share, turn as
@@ -98,9 +100,10 @@ class Variant:
         for name in named:
             numbers = variant.numbers(name)
             base, share = (*numbers, 1.0, 1.0)[:2]
-            only = not numbers or name in ("gqa", "norm") and numbers == (1.0,)
-            if name != "rope" and not only or base <= 0 or not 0 < share <= 1:
-                rule = "rope takes numbers, a base and a share of 1, gqa and norm a 1"
+            of_one = {"gqa": (1,), "norm": (0, 1), "gate": (1,)}.get(name, ())
+            only = not numbers or len(numbers) == 1 and base in of_one
+            if not only and (name != "rope" or base <= 0 or not 0 < share <= 1):
+                rule = "rope takes numbers, a base and a share of 1, gqa, norm, gate a 1, norm a 0"
                 raise ValueError(f"{named[name]!r}: {rule}")
         brought = set() if variant.numbers("rope") else {BRINGS.get(name) for name in named}
         return cls(tuple(change for change in variant.told if change not in brought))
@@ -139,7 +142,8 @@ class Variant:
     @property
     def layers(self) -> tuple[str, ...]:
         """The layers and parameters that it adds."""
-        return tuple(layer for name in self.names for layer in ADDED.get(name, ()))
+        has = (name for name in self.names if self.numbers(name) != (0.0,))
+        return tuple(layer for name in has for layer in ADDED.get(name, ()))
 
     @property
     def sizes(self) -> tuple[str, ...]:
