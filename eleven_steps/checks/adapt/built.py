@@ -31,6 +31,7 @@ PYTHONS = ("builtins", "typing", "inspect")
 # What can be told besides: the ways that a config names, the first layer and the last, the order.
 CHOICES = {"fused": ("eager", "sdpa"), "layer": (0, -1), "first": (True, False)}
 WITHOUT = {"one_key": False, "relative": False, "relative_kind": "none", "rate": 1, "cross": False}
+WITHOUT |= {"sparse": "original_full", "factor": 1.0}
 CHOICES |= {name: (layer,) for name, layer in WITHOUT.items()} | {"query_latent": (None,)}
 # Sizes that only a class with a change asks for, whether or not it is asked about with that
 SIGNS = {"limit": "cap", "window": "window", "slopes": "alibi"}
@@ -80,15 +81,17 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
     """
     sizes = _usual(sizes)
     of, configs, strange = _asked_for(build, sizes)
-    if strange:
-        are = "are none" if len(strange) > 1 else "is none"
-        raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
-    sized = [parameter for parameter in _parameters(build) if of[parameter.name] in sizes]
+    sized = [e for e in _parameters(build) if of[e.name] in sizes or e.name in strange]
     asked = {of[e.name] for e in sized if not _is_so(of[e.name], e.default)}
     asked |= {*of.values()} & {*SIGNS}
-    named = configs | {parameter.name: sizes[of[parameter.name]] for parameter in sized}
+    named = configs | {parameter.name: sizes.get(of[parameter.name]) for parameter in sized}
     _set_layer(named, of, configs)
-    made = _constructed(build, named, configs, sizes)
+    # A cap or a window that nobody asks for is None, where it can be.
+    made = attempt(_constructed, build, named, configs, sizes) if strange else None
+    if strange and (isinstance(made, Failure) or {of[name] for name in strange} - {*SIGNS}):
+        are = "are none" if len(strange) > 1 else "is none"
+        raise TypeError(f"{' and '.join(map(repr, strange))} {are} of our sizes")
+    made = made if strange else _constructed(build, named, configs, sizes)
     for config in configs.values():
         asked |= getattr(config, "asked", None) or _sizes_read(config, made)
     besides = {"nothing", "base", "eps", "scale", "norm", "share", "turned", "most_texts"}

@@ -87,7 +87,8 @@ def called_otherwise(
         return callee.judged, said
     if cached and not callee.pieces:
         return wrapper, say("unread", why=wording("unread_past")).outcome("")
-    left = callee.left + [parameter.name for parameter in callee.options] + callee.flags
+    own = [e.name + (" (None)" if e.default is e.empty else "") for e in callee.options]
+    left = callee.left + own + callee.flags
     more = {"right_weights": callee.shown, "left_alone": left, "not_together": callee.apart}
     notes = callee.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
     first = wording("tokens_first") if wrapper.call.first else ""
