@@ -151,7 +151,8 @@ def ways_beside(module: Any, causal: bool, turning: bool, width: int, head_dim: 
             shape = _shape(beside, module, width)
             if shape[:2] == (2, 3) and len(shape) == 3:
                 return found
-            running = running or (found if shape else [])
+            image = getattr(beside, "image", False)  # of which any other shape tells nothing
+            running = running or (found if shape and not image else [])
     return running or (tried[1] if tried[1:] and turned_by(module) else tried[0])
 
 

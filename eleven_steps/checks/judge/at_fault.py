@@ -316,12 +316,14 @@ def capped_late(walked: Walk, number: int, op: Op, step: int) -> Difference | No
 
 def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """A size that is none of the case, or that is read off x and is not one that is needed."""
-    nodes = around(op.place)
-    if not nodes:
-        return _typed(walked, number, op)
-    case, stop = walked.case, walked.stop
+    nodes, case, stop = around(op.place), walked.case, walked.stop
     sizes, known = case.letters, stop.numbers if stop else {}
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
+    if not nodes:  # of a view that raises the numbers tell
+        odd = [e for e in op.numbers if type(e) is int and e not in (b, n, h, d, case.d_out, -1)]
+        view = op.failed and odd and op_name(op) in ("view", "reshape")
+        values = {"name": str(odd[0]), "size": odd[0], "needs": ""} if view else {}
+        return Difference(1, "size", number, values=values) if view else None
     four = {b, n, h, d} if len(op.numbers) == 4 else {b, n, h, d, case.d_out, b * h}
     needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
     failed, tensors = op.failed, stop.tensors if stop else {}
@@ -345,7 +347,7 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
             if odd and op.calls and not own:  # a helper is handed it
                 return _handed(walked, number, node.id, size, step)
             for line, value in own:
-                read = any(call_name(part) in ("shape", "size") for part in ast.walk(value))
+                read = any(call_name(part) in ("shape", "size", "len") for part in ast.walk(value))
                 if odd and read:
                     text = ast.unparse(value)
                     place = Place(line + first - 1, text, text)
@@ -417,17 +419,6 @@ def _stored(walked: Walk, node: ast.AST) -> int:
     fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.tensors[:9])
     usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
     return 0 if size in usual else size
-
-
-def _typed(walked: Walk, number: int, op: Op) -> Difference | None:
-    """The same of a view that raises, where there is no source: a size that nothing here has."""
-    case = walked.case
-    there = {case.b, case.num_tokens, case.num_heads, case.head_dim, case.d_out, -1}
-    odd = [n for n in op.numbers if type(n) is int and n not in there]
-    if not op.failed or not odd or op_name(op) not in ("view", "reshape"):
-        return None
-    values = {"name": str(odd[0]), "size": odd[0], "needs": ""}
-    return Difference(1, "size", number, values=values)
 
 
 def set_at(walked: Walk, text: str) -> Place | None:

@@ -76,7 +76,7 @@ def examine(cls: Any, variant: Variant = LECTURE) -> Iterator[Finding]:
         return
     subject = Subject(cls, built, variant)
     out = subject.out(subject.cases.main)
-    if isinstance(out, Failure) and (finding := constructor.unset(out, built.biased)):
+    if isinstance(out, Failure) and (finding := _unset(subject.cls, out, built)):
         yield finding
         return
     odd = constructor.misshapen(subject.shapes, variant)
@@ -93,6 +93,14 @@ def examine(cls: Any, variant: Variant = LECTURE) -> Iterator[Finding]:
             yield from _at_other_sizes(subject)
         except TimeUp:
             yield say("not_all_tried")
+
+
+def _unset(cls: Any, out: Failure, built: constructor.Built) -> Finding | None:
+    finding = constructor.unset(out, built.biased)
+    unclear = finding and finding.step in (None, 1)  # what is read is no layer and no mask
+    blame = blamed(cls, TASK_CASES[SIZED]) if unclear else None
+    step = blame.found.step if blame and blame.found else 1
+    return replace(finding, step=1 if step in (3, 4, 9, 10) else step) if blame else finding
 
 
 def _shapes(subject: Subject) -> Iterator[Finding]:
@@ -290,7 +298,7 @@ def _first_finding(cls: Any) -> Finding:
     if finding := next(constructor.faults(built, begun=seen[0].kind != "open"), None):
         return finding
     failed = next((reply.out for reply in seen if isinstance(reply.out, Failure)), None)
-    if failed and (finding := constructor.unset(failed, built.biased)):
+    if failed and (finding := _unset(cls, failed, built)):
         return finding
     open_yet = None if begun else constructor.parts_to_come(built.biased)
     if not (begun or open_yet):  # it still ends in `...`

@@ -1,6 +1,5 @@
 """Judge a constructor: of a class in progress, of a finished one, of one with a variant."""
 
-import ast
 import difflib
 import functools
 import re
@@ -322,28 +321,9 @@ def unset(failure: Failure, facts: Facts) -> Finding | None:
     kept, line = facts.kept[owner], in_line(failure)
     like = _like(name, kept)
     known = {name, like, kept[like]} if like else {name}
-    step = next((step for step, names in BUILDS if names & known), _used_as(name, failure.line))
+    step = next((step for step, names in BUILDS if names & known), None)
     if name in facts.unkept.get(owner, ()):
         return say("attribute_unkept", step, name=name, line=line)
     hint = wording("meant", name=f"self.{like}") if like else ""
     hint = hint or wording("keeps", kept=", ".join(e for e in kept if e != "training"))
     return say("attribute_unset", step, name=name, line=line, hint=hint)
-
-
-def _used_as(name: str, line: str) -> int | None:
-    """The step of an attribute by what a line does with it, none where that is a call."""
-    try:
-        tree = [*ast.walk(ast.parse(line))]
-    except SyntaxError:
-        return None
-    calls = [node for node in tree if isinstance(node, ast.Call)]
-    given = [arg for call in calls for arg in call.args if _last_name(call.func) == "masked_fill"]
-    if any(name == _last_name(node.value) for node in tree if isinstance(node, ast.Subscript)):
-        return 6
-    if any(name == _last_name(inner) for argument in given for inner in ast.walk(argument)):
-        return 6
-    return None if any(name == _last_name(call.func) for call in calls) else 1
-
-
-def _last_name(node: ast.AST) -> str:
-    return getattr(node, "attr", "")

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.at_fault import at_fault
+from eleven_steps.checks.judge.at_fault import at_fault, set_at
 from eleven_steps.checks.judge.path import Difference, Walk, stage_of, walk
 from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
 from eleven_steps.checks.judge.syntax import (
@@ -45,6 +45,7 @@ from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
 OF_A_STEP = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
+LAYERS_AT = {"Linear": 2, "Dropout": 7, "Softmax": 7}  # what a layer is for
 BEFORE_BLOCKS = "hidden", "scale", "skipped"  # wrong in a block, whatever comes of it
 
 
@@ -125,7 +126,7 @@ def plainly(blame: Blame) -> Blame:
 def differ(walked: Walk) -> Difference | None:
     """Return the first difference of a trace from the right one; None where none is found."""
     trace = walked.trace
-    if found := _nameless(walked):
+    if found := _nameless(walked) or _uncalled(walked):
         return found
     if trace.stop and not (trace.ops and trace.ops[-1].failed):
         return _unreached(walked)
@@ -236,18 +237,50 @@ def _unreached(walked: Walk) -> Difference:
     index = stop.tensors.get(read) if "to unpack" in stop.failure.text else None
     if index is not None and not walked.on_the_way(index) and (made := walked.back([index], True)):
         return at_fault(walked, min(made))
-    if index is not None and stage_of(walked.readings[index], walked) == 2:  # heads are awaited
+    stage = None if index is None else stage_of(walked.readings[index], walked)
+    if stage == 2:  # heads are awaited
         return Difference(3, "skipped", None, stop.place, index, values={"for_step": 4})
-    return Difference(_stands(walked, stop.place), "name", None, stop.place)
+    step = 1 if stage == 1 else _stands(walked, stop.place)  # of x its sizes are
+    return Difference(step, "name", None, stop.place)
 
 
 def _nameless(walked: Walk) -> Difference | None:
     """What is right, and no name was given to, where None, or what it was, stands in its stead."""
-    lost = walked.stop and re.search("'NoneType'|to unpack", walked.stop.failure.text)
+    lost = walked.stop and re.search("NoneType|to unpack", walked.stop.failure.text)
     for number, op in enumerate(walked.ops if lost else ()):
         if dropped_call(op.place) and op.gave and walked.on_the_way(op.gave[0]):
             return walked.differs(number, walked.steps[number], "idle", None, op.gave[0])
     return None
+
+
+def _uncalled(walked: Walk) -> Difference | None:
+    """What the line that raised takes, and is a method, a layer or a float: where it was set."""
+    stop, parts = walked.stop, walked.trace.parts
+    if not stop or not stop.place:
+        return None
+    made = call_name(next(iter(around(stop.place)), None))
+    if walked.ops and walked.ops[-1].failed and hasattr(torch.nn, made):  # a layer, of a tensor
+        return _odd(LAYERS_AT.get(made, 2), stop.place, stop.place.expression, made)
+    own = set_in(parsed(stop.source), stop.place.line - stop.first + 1)
+    for name in filter(stop.odd.get, re.findall(r"(?:self\.)?\b\w+\b(?!\()", stop.place.statement)):
+        kind, place, text = stop.odd[name], next(iter(stop.calls), stop.place), ""
+        for line, value in own.get(name, ()):
+            line, text = line + stop.first - 1, ast.unparse(value)
+            place = Place(line, f"{name} = {text}", f"{name} = {text}()", f"{text}()")
+        read = {of_self(e) for node in around(place)[-1:] for e in ast.walk(node)} - {""}
+        read -= walked.trace.sizes.keys()
+        held = (n for n in read if kind == stop.odd.get(f"self.{n}", parts.get(n, "method")))
+        name = next((f"self.{n}" for n in held), name)
+        size = kind in ("float", "method") or text.endswith((".size", ".dim"))
+        step = 1 if size else LAYERS_AT.get(kind) or _stands(walked, place)
+        place = kind == "float" and set_at(walked, name) or place
+        return _odd(11 if name == "self.out_proj" else step, place, name, kind)
+    return None
+
+
+def _odd(step: int, place: Place, name: str, kind: str) -> Difference:
+    reason = "float" if kind == "float" else "layer" if kind[0].isupper() else "method"
+    return Difference(step, reason, None, place, values={"name": name, "kind": kind})
 
 
 def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
@@ -258,16 +291,20 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
         return min(walked.steps[n] for n in here)
     if "NoneType" in stop.failure.text and (lost := _lost(walked)):
         return lost
+    if said := re.search(
+        r"scaled_dot.* argument '(?:(dropout|scale)|.*(mask|ca))", stop.failure.text
+    ):
+        return 7 if said[1] else 6
     path = list(around(place))
     names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
+    if kind := trace.parts.get(ast.unparse(path[0]) if path else ""):  # without self
+        return 11 if "out_proj" in names else LAYERS_AT.get(kind, 2)
     for name, several in stop.several.items():  # a tuple where a tensor belongs
         if name in names and several and (numbers := walked.makers.get(several[-1])):
             joins = walked.readings[several[-1]].family == "context"
             return 10 if joins else walked.steps[numbers[0]]
     if not path:
         return 1
-    if "'Linear' object" in stop.failure.text and (layer := _uncalled(walked, place, names)):
-        return 11 if layer == "out_proj" else 2
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
     families = [walked.readings[index].family for op in trace.ops for index in op.gave]
     phases = (FAMILIES.index(family) for family in families if family in FAMILIES)
@@ -289,13 +326,6 @@ def _lost(walked: Walk) -> int:
         made = (n for n, op in enumerate(walked.ops) if op.place and op.place.line in lines)
         steps += [] if function.name == "forward" else [walked.steps[n] for n in made]
     return steps[-1]
-
-
-def _uncalled(walked: Walk, place: Place, names: set[str]) -> str:
-    """The layer that one of the names of a line stands for, which was not called."""
-    own = set_in(parsed(walked.trace.source), place.line - walked.trace.first + 1)
-    values = (of_self(value) for name in names for _, value in own.get(name, ()))
-    return next((layer for layer in values if walked.trace.parts.get(layer) == "Linear"), "")
 
 
 def _in_line(op: Op, place: Place) -> bool:
@@ -326,6 +356,8 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     """The step that a node of the source is for, if it tells."""
     trace = walked.trace
     name = _call_named(node, trace)
+    if name == "getitem" and isinstance(node.ctx, ast.Store):
+        name, node = "setitem", path[-1]
     arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
     if not name or name not in OF_A_STEP | arithmetic | {"linear"}:
         return None

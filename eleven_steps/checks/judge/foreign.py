@@ -132,7 +132,7 @@ def best(wrappers: list[type[Adapted]]) -> tuple[type[Adapted], Outcome]:
 
     def worth(verdict: Outcome) -> tuple[bool, bool, int, int]:
         known = len(verdict.mistakes)  # of two at one step the one with fewer
-        return verdict.passed, bool(known), verdict.step or 0, -known
+        return verdict.passed, bool(known) or verdict.step == 1, verdict.step or 0, -known
 
     return max(verdicts, key=lambda pair: worth(pair[1]))
 

@@ -1,11 +1,12 @@
 """Where two tensors meet: whether each is the one, and as far along, that the call takes."""
 
 import contextlib
+import re
 from dataclasses import replace
 
 import torch
 
-from eleven_steps.checks.judge.path import Difference, Walk
+from eleven_steps.checks.judge.path import Difference, Walk, own_text
 from eleven_steps.checks.judge.syntax import CUT, MEET, TURN, in_meeting, op_name, step_for
 from eleven_steps.checks.run.recording import Op
 
@@ -21,46 +22,47 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     if step == 5 and len(three) != 2 or step == 8 and len(three) != 1:
         return None
     needed = {"queries", "keys"} if step == 5 else {"values"}
-    missing = sorted(needed - {reading.who for _, reading in three})
-    if not missing:
+    ops, lost = walked.ops, min(needed - {reading.who for _, reading in three}, default="")
+    if not lost:
         return None
-    lost = missing[0]
-    wrong = [i for i, reading in three if reading.who not in needed]
-    wrong = wrong or [three[0 if lost == "queries" else -1][0]]
+    usual = three[0 if lost == "queries" else -1][0]
+    wrong = [i for i, reading in three if reading.who not in needed] or [usual]
     fixed = walked.readings[wrong[0]].fixed  # of the head that a turn of a loop is for
     idle = _left_over(walked, lost, [*walked.came, *op.given], {*dict(fixed)})
     if not idle:
         chain = sorted(n for n in walked.back(wrong) if walked.steps[n] == 2)
-        at = chain[-1] if chain else number
+        at, who = chain[-1] if chain else number, walked.readings[wrong[0]].who
+        for n in chain if " and " in who else ():
+            if op_name(ops[n]) in CUT:  # not into the three
+                return walked.differs(n, 2, "made", ops[n].gave[0])
         made = any(reading.who == lost and reading.right for reading in walked.readings)
         both, first = {reading.who for _, reading in three}, three[0][1]
         over_tokens = first.axes and first.axes[-1] == "n" or "n" in dict(first.fixed)
         if made and both == {"keys", "values"} and over_tokens:
             return None  # a table that the queries meet later
-        reason = "exchanged" if made else "projection"
+        reason, index = "exchanged" if made else "projection", _unturned(walked, wrong[0], step)
+        name = own_text(index, walked) if made and " " not in who else ""
+        handed = (e for e in op.calls if re.search(rf"\b{re.escape(name)}\b", e.text))
+        call = next(handed, None) if name[:1].lower() == who[:1] else None
         if made and step == 5:  # the queries stand on the left, whatever meets them
             lost = "queries" if wrong[0] == three[0][0] else "keys"
-        return walked.differs(at, 2, reason, wrong[0], who=lost)
-    same = [i for i in idle if walked.readings[i].fixed == fixed] or idle
-    left = max(same, key=lambda i: (walked.readings[i].stage or 0, i))
+        found = walked.differs(at, 2, reason, index, who=lost)
+        # Handed to a helper under its right name
+        return replace(found, step=step, place=call) if call else found
+    same = [i for i in idle if walked.readings[i].fixed == fixed]
+    left = max(same or idle, key=lambda i: (walked.readings[i].stage or 0, i))
     after = walked.makers[left][0] if left in walked.makers else -1
     shared = walked.back(i for i, _ in given if i != wrong[0])
-    stage = walked.readings[left].stage
-
-    def takes(number: int) -> bool:
-        given = walked.of(walked.ops[number])
-        return any(e.family == "projected" and (e.stage or 0) >= stage for e in given)
-
-    lines = {walked.ops[n].place for n in walked.back([left])} - {None}  # of what is right
-    chain = walked.back(wrong)
-    others = [e for n, e in enumerate(walked.ops) if n != number and n not in chain]
-    used = {i for other in others for i in other.given}  # for what it is right to be
-    own = sorted(n for n in chain - shared if n > after and takes(n))
-    ops = walked.ops
+    lines = {ops[n].place for n in walked.back([left])} - {None}  # of what is right
+    stage, chain = walked.readings[left].stage, walked.back(wrong)
+    # What other calls take, for which it is right to be as it is
+    used = {i for n in {*range(len(ops))} - chain - {number} for i in ops[n].given}
+    takes = {n: [e.stage or 0 for e in walked.of(ops[n]) if e.family == "projected"] for n in chain}
+    own = [n for n in sorted(chain - shared) if n > after and max(takes[n], default=-1) >= stage]
     own = [n for n in own if ops[n].place not in lines and used.isdisjoint(ops[n].gave)]
     at = own[0] if own else number
     if own:  # what the line at fault takes, and the step that it is for, were that right
-        op = walked.ops[at]
+        op = ops[at]
         wrong = [i for i in op.given if walked.readings[i].family == "projected"][:1] or wrong
         taken = [walked.readings[left if i == wrong[0] else i] for i in op.given]
         step = step_for(op, taken, walked.phases[at], step > 6)
@@ -155,7 +157,8 @@ def _lost(walked, op, name, step, families, index, own) -> int:
     if step == 5 and reading.who == "keys" and "h" in axes and "n" in dict(reading.fixed):
         return 4
     first = next((i for i in op.given if walked.readings[i].family == "projected"), None)
-    if step == 5 and name in MEET - {"einsum"} and own == first and axes[-2:] == [*"dn"]:
+    turned = own == first and reading.who != "keys" and axes[-2:] == [*"dn"]
+    if step == 5 and name in MEET - {"einsum"} and turned:
         return 4  # tokens last, where the product sums over features
     if projected and axes[:1] == ["h"] and _heads_alone(walked, op, name, step, index, own):
         return 4
@@ -167,7 +170,7 @@ def _lost(walked, op, name, step, families, index, own) -> int:
     if context and step == 11 and name == "linear" and "h" in dict(reading.fixed):
         return 10  # one head's
     if context and step == 11 and stage in (8, 9) and name == "linear":
-        return 10 if stage == 9 else 9
+        return 10 if stage == 9 or axes[0] == "hb" else 9  # a cat joins them, along another axis
     return 0
 
 

@@ -65,7 +65,7 @@ class Walk:
     ) -> Difference:
         """A difference at a call; tensors are index and wanted, in this order.
 
-        What a helper was given, and is at fault, is at fault where the helper was called.
+        Where a helper is right elsewhere, or what it was given is wrong, its call is at fault.
         """
         op = self.ops[number]
         place, makers = op.place, self.makers.get(tensors[0] if tensors else None, ())
@@ -73,6 +73,9 @@ class Walk:
             if call in self.whole or any(call in self.ops[maker].calls for maker in makers):
                 break
             place = call
+        elsewhere = (e for e in self.ops if e.place == place and e.calls != op.calls and e.gave)
+        if reason in ("made", "torch") and any(all(map(self.sound, e.gave)) for e in elsewhere):
+            place = next(iter(op.calls), place)
         return Difference(step, reason, number, place, *tensors, values=values)
 
     def source_at(self, place: Place) -> tuple[str, int]:

@@ -53,7 +53,7 @@ REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
 EXPLAINED = {
     "desired ordering of dimensions": "permute_takes_all",
     "view size is not compatible": "moved_before_view",
-    "'NoneType'": "is_none",
+    "NoneType": "is_none",
     "shape of the mask": "picked_by_mask",
     "masked_fill() received": "fill_takes",
     "must be a matrix": "matrices_alone",

@@ -27,6 +27,7 @@ from eleven_steps.checks.run.copies import (
     version_of,
 )
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, clock_paused
+from eleven_steps.checks.run.making import learners
 
 CHECKS = f"{Path(__file__).parents[1]}{os.sep}"
 MOST_WATCHED = 1_000_000  # numbers of a tensor of which it is noted whether each is written
@@ -55,6 +56,8 @@ class Stop:
     tensors: dict[str, int] = field(default_factory=dict)  # by name or attribute, in the trace
     numbers: dict[str, int] = field(default_factory=dict)  # whole numbers, by name or attribute
     several: dict[str, tuple[int, ...]] = field(default_factory=dict)  # tuples of tensors, by name
+    odd: dict[str, str] = field(default_factory=dict)  # types, by name, that the error names
+    calls: tuple[places.Place, ...] = ()  # as of an Op
     source: str = ""  # of the function that it was raised in
     first: int = 1  # the number of its first line
 
@@ -179,9 +182,9 @@ class Recorder(TorchFunctionMode):
         self.layers = {self.number(t): name for name, t in weights if "mask" not in name}
         self.inputs = [self.number(tensor) for tensor in inputs]
         self.given = [self.known[id(tensor)][:2] for tensor in inputs]  # number and version
-        kept = vars(module) if module is not None else {}
+        own = learners(module)
+        kept, parts = (vars(own), own.named_modules()) if own is not None else ({}, ())
         self.sizes = {name: value for name, value in kept.items() if type(value) is int}
-        parts = module.named_modules() if module is not None else ()
         self.parts = {name: type(part).__name__ for name, part in parts if name}
 
     def number(self, tensor: torch.Tensor, made: bool = False) -> int:
@@ -341,8 +344,13 @@ class Recorder(TorchFunctionMode):
             for n, value in every.items()
             if type(value) in (tuple, list) and value and isinstance(value[0], torch.Tensor)
         }
+        said = str(error).replace("__index__ method", "'builtin_function_or_method'")
+        parts = ((n, part) for n, e in every.items() for part in (e if type(e) is tuple else [e]))
+        kinds = {n: type(e).__name__ for n, e in parts if callable(e) or type(e) is float}
+        odd = {n: kind for n, kind in kinds.items() if re.search(rf"('|got |not ){kind}\b", said)}
+        calls = tuple(self.place(f, traceback.tb_lasti) for f, traceback in (own or steps)[-2::-1])
         source = places.source_of(frame.f_code)
-        self.stop = Stop(Failure(""), place, tensors, numbers, several, *source)
+        self.stop = Stop(Failure(""), place, tensors, numbers, several, odd, calls, *source)
 
 
 # Where tensors are cut out of the gradient, and where those of two devices meet
