@@ -233,6 +233,9 @@ class Adapted(nn.Module):
             mine = {n: m[1] for n in parameters if (m := named_as(layer, n))}
             if not mine:
                 raise ValueError(f"there is no {layer}")
+            if layer == "W_gate" and self.W_query.bias is None:  # nor has the gate one of ours
+                self.aside = *self.aside, *(n for n, part in mine.items() if part == ".bias")
+                mine = {n: part for n, part in mine.items() if part != ".bias"}
             shapes = {part: tuple(parameters[n].shape) for n, part in mine.items()}
             if layer in ("W_gate", "W_down"):  # which read x, and that is not filled up
                 wide = self.W_query.in_features
