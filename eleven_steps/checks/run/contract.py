@@ -21,7 +21,7 @@ def sizes_besides(case: Case) -> dict[str, Any]:
     """What a constructor gets besides, by name."""
     heads, asked = case.num_heads, case.variant.sizes
     most = 1 if case.variant.numbers("gqa") else heads // 2
-    every = {"limit": 2 / heads, "window": 3, "latent_dim": 11, "rope_dim": 4}
+    every = {"limit": 2 / heads, "window": 3, "latent_dim": 14, "rope_dim": 4}
     every |= {"top_keys": 3, "index_heads": 16, "index_dim": 8}
     every |= {name: alibi_slopes(heads) for name in {"slopes", "decays"} & {*asked}}
     every["num_kv_heads"] = max((n for n in range(1, most + 1) if heads % n == 0), default=1)
