@@ -267,6 +267,14 @@ class OneKey(Fused):
         return (each.unflatten(-1, (-1, dim)).transpose(1, 2) for each in three)
 
 
+def sunk(self, x):
+    """Sinks that act on the context; the table that is returned has none."""
+    q, k, v = self.three(x)
+    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(future(x), -torch.inf)
+    table, kept = scores.softmax(-1), (scores.logsumexp(-1) - self.sinks[:, None]).sigmoid()
+    return self.merged(self.drop(table) @ v * kept[..., None]), table
+
+
 def norm_of_all(width):
     return nn.RMSNorm(width, eps=1e-6)
 

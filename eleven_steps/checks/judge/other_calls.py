@@ -511,7 +511,8 @@ def _kept_in_default(callee: Callee) -> str:
 def _shown(returned: Any, case: Case, sure: bool) -> bool | None:
     """Whether weights, or their mean over heads, are in a table that is returned; None for none."""
     some = [tensor for tensor in tensors_in([returned]) if ends_in(tensor, 2 * (case.num_tokens,))]
-    some = [e for e in some if sure or close(e.sum(-1), torch.ones(e.shape[:-1]))]
+    ones = "sinks" not in case.variant  # which take a part of each row
+    some = [e for e in some if sure or ones and close(e.sum(-1), torch.ones(e.shape[:-1]))]
     weights = play(case)["softmax"]["weights"]
     right = weights, weights.transpose(0, 1), weights.mean(1)
     same = [e.numel() == w.numel() and close(e.reshape(w.shape), w) for e in some for w in right]

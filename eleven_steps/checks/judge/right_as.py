@@ -363,7 +363,7 @@ def _compares(asked: Asked) -> bool:
     n, rows = main.num_tokens, main.b * main.num_heads
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
         for wrapper in itertools.islice(every_wrapper(asked), SECOND_LOOKS):
-            trace = ask(wrapper, "trace", main, True)
+            trace = ask(wrapper, "trace", main, False)
             if isinstance(trace, Trace) and trace.stop is None:
                 made = Counter()  # numbers, by call
                 for op in trace.ops:
