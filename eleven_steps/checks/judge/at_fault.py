@@ -106,7 +106,7 @@ def not_grown(walked: Walk, number: int, op: Op, step: int) -> Difference | None
     if state is None or state.grown:
         return None
     logs = (walked.tensors[index].exp().sum(-1) - 1).abs().max() < 1e-6
-    over_sums = op_name(op) in SCALE and any(reading.part for reading in walked.of(op))
+    over_sums = op_name(op) in SCALE and any(reading.part for reading in walked.of(op)[1:])
     return walked.differs(number, 7, "ungrown", index) if logs or over_sums else None
 
 

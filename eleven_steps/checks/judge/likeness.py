@@ -158,6 +158,13 @@ def hides_other(part: torch.Tensor, right: torch.Tensor) -> str:
     return say(name, more=more, less=less, hidden=hidden, seen=seen).text
 
 
+def _of_later_step(pair: Pair) -> str:
+    later = STEPS[STEPS.index(pair.step) + 1 :]
+    tensors = ((step, t) for step in later for t in pair.scene[step].values())
+    name = next((step for step, tensor in tensors if agree(pair.part, tensor)), "")
+    return say("later_step", number=STEPS.index(name) + 1, name=name).text if name else ""
+
+
 def _only_reshaped(pair: Pair) -> str:
     flat, right = pair.part.flatten(), pair.right.flatten()
     alike = not pair.shaped and len(flat) == len(right) and close(flat, right)
@@ -218,22 +225,16 @@ def _off_alike(pair: Pair) -> str:
 
 
 def _turned(pair: Pair) -> str:
-    """The right numbers with their axes in another order."""
-    if pair.part.dim() != pair.right.dim():
-        return ""
-    orders = list(itertools.permutations(range(pair.right.dim())))[1:]
-    alike = (order for order in orders if agree(pair.part.permute(order), pair.right))
-    return next((say("axes_in_order", order=order).text for order in alike), "")
-
-
-def _axes_more(pair: Pair) -> str:
-    """What is right once some of its axes are averaged or added up."""
-    part, more = pair.part, max(pair.part.dim() - pair.right.dim(), 0)
-    dims = list(itertools.combinations(range(part.dim()), more)) if more else []
-    for how, axes in itertools.product(("mean", "sum"), dims):
-        if close(getattr(part, how)(axes), pair.right):
-            return say("right_once_reduced", how=how, dim=axes if more > 1 else axes[0]).text
-    return ""
+    """What is right once its axes are moved, or some of them averaged or added up."""
+    part, more = pair.part, pair.part.dim() - pair.right.dim()
+    axes = range(part.dim())
+    ways = [("permute", order) for order in itertools.permutations(axes)][1:] if not more else []
+    dims = itertools.combinations(axes, more) if more > 0 else ()
+    ways += [(how, some) for some in dims for how in ("mean", "sum")]
+    made = ((how, dims) for how, dims in ways if agree(getattr(part, how)(dims), pair.right))
+    how, dims = next(made, ("", ()))
+    name = "right_once_reduced" if more else "axes_in_order"
+    return say(name, how=how, order=dims, dim=dims if more > 1 else dims[0]).text if how else ""
 
 
 def _one_axis_less(pair: Pair) -> str:
@@ -310,7 +311,7 @@ def _rows_summed(pair: Pair) -> str:
 
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
-    *(_only_reshaped, _multiplied, _divided_otherwise, _off_alike, _turned, _axes_more),
+    *(_of_later_step, _only_reshaped, _multiplied, _divided_otherwise, _off_alike, _turned),
     *(_one_axis_less, _hidden_finite, _by_places, _left_at_zero, _rows_summed),
 )
 

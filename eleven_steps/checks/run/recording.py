@@ -117,11 +117,11 @@ def traced(
             raise
 
     called = getattr(getattr(function, "__code__", None), "co_varnames", ())
-    shapes = _shapes(called, arguments)
+    laid = _laid(called, arguments)
     came = attempt(body)
     torch.backends.mha.set_fastpath_enabled(fast)
-    trace, names, after = _whole(recorder, came, answer), {}, _shapes(called, arguments)
-    changed = {name: (old, after[name]) for name, old in shapes.items() if after[name] != old}
+    trace, names, after = _whole(recorder, came, answer), {}, _laid(called, arguments)
+    changed = {name: (old[0], after[name][0]) for name, old in laid.items() if after[name] != old}
     ours = ((n, e) for n, e in zip(called, arguments, strict=False) if isinstance(e, torch.Tensor))
     for (name, tensor), (number, version) in zip(ours, recorder.given, strict=False):
         names[number], before = name, trace.tensors[number].shape
@@ -131,10 +131,11 @@ def traced(
     return replace(trace, names=names, changed=changed), came
 
 
-def _shapes(names: Iterable[str], given: list[Any]) -> dict[str, tuple[int, ...]]:
-    """The shapes of the parameters of the layers that are given."""
+def _laid(names: Iterable[str], given: list[Any]) -> dict[str, tuple]:
+    """How the parameters of the layers that are given lie in memory, first their shapes."""
     layers = ((n, each) for n, each in zip(names, given, strict=False) if type(each) is nn.Linear)
-    return {f"{n}.{of}": tuple(t.shape) for n, each in layers for of, t in each.named_parameters()}
+    every = ((f"{n}.{of}", t) for n, each in layers for of, t in each.named_parameters())
+    return {name: (tuple(t.shape), t.stride(), version_of(t)) for name, t in every}
 
 
 def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
