@@ -152,11 +152,9 @@ def _judged_alone(asked: foreign.Asked) -> Outcome:
 def _judged_elsewhere(asked: foreign.Asked) -> Outcome:
     """Say of a class that is built and called in its own way whether it is right."""
     cached = "cache" in asked.variant
-    # In pieces, of which the lecture's class knows only positions
-    in_place = asked.variant.but(cache="" if "rope" in asked.variant else "rope")
-    asked = replace(asked, variant=in_place)
     try:
         with isolated(foreign.READ_WITHIN):
+            asked = replace(asked, variant=_at_once(asked))
             wrappers = foreign.wrappers_of(asked)
         wrapper, verdict = foreign.best(wrappers)
         if verdict.passed:
@@ -169,6 +167,17 @@ def _judged_elsewhere(asked: foreign.Asked) -> Outcome:
     first = wording("takes_first") if wrapper.call.first and not verdict.passed else ""
     message = together(first, verdict.message)
     return replace(verdict, message=message, note=together(verdict.note, _note(wrapper, verdict)))
+
+
+def _at_once(asked: foreign.Asked) -> Variant:
+    """What a class with a cache is right as at once: the course's turns, one from elsewhere may."""
+    plain = asked.variant.but(cache="")
+    if plain == asked.variant or "rope" in plain:
+        return plain
+    turning = asked.variant.but(cache="rope")
+    turns = attempt(lambda: any(map(CHANGED.search, names_in_code(asked.build)))) is True
+    ways = (turning, plain) if turns else (plain, turning)
+    return next((way for way in ways if foreign.fitting(replace(asked, variant=way))), ways[0])
 
 
 def _of_unread(asked: foreign.Asked, error: foreign.Unread) -> Outcome:
