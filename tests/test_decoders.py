@@ -166,6 +166,26 @@ class Qwen3(Halves):
         return self.q_norm(q), self.k_norm(k)
 
 
+class Qwen35(Qwen3):
+    """The layer of queries makes a gate for each head besides."""
+
+    def __init__(self, config: ModelArgs):
+        super().__init__(config)
+        self.q_proj = nn.Linear(config.dim, 2 * config.dim, bias=False)
+
+    def attend(self, x, cos, sin, mask):
+        q, gate = self.q_proj(x).unflatten(-1, (-1, 2, self.head_dim)).unbind(-2)
+        k, v = (w(x).unflatten(-1, (-1, self.head_dim)) for w in (self.k_proj, self.v_proj))
+        k, v = (each.repeat_interleave(self.heads // self.kv_heads, 2) for each in (k, v))
+        q, k, v = (each.transpose(1, 2) for each in (q, k, v))
+        q, k = (each * cos + self.half(each) * sin for each in self.normed(q, k))
+        weights = (q @ k.mT * self.head_dim**-0.5 + mask).softmax(-1)
+        return self.o_proj(self.gated(gate, (weights @ v).transpose(1, 2)).flatten(2)), weights
+
+    def gated(self, gate, context):
+        return context * gate.sigmoid()
+
+
 class Gemma(Qwen3, Mistral):
     """Norms that learn what they multiply by beside 1, a cap on scores, a window."""
 

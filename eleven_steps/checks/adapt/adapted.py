@@ -162,6 +162,8 @@ class Adapted(nn.Module):
         for name, (columns, rows) in zip(LAYERS, shapes, strict=False):
             bias = qkv_bias and f"{name}.bias" not in self.lacks
             setattr(self, name, nn.Linear(columns, rows, bias=bias))
+        if any(place.role == "q_gate" for place in self.kept):
+            self.W_gate = nn.Linear(d_in, wide, bias=self.W_query.bias is not None)
         self.out_proj = nn.Linear(wide, d_out)
         self.head_dim, self.window = head_dim, more.get("window", sys.maxsize)
         names = dict(inner.named_parameters())
@@ -229,7 +231,7 @@ class Adapted(nn.Module):
             ValueError: there is no such parameter inside.
         """
         parameters, adds = dict(inner.named_parameters()), {}
-        for layer in self.variant.layers:
+        for layer in (layer for layer in self.variant.layers if not hasattr(self, layer)):
             mine = {n: m[1] for n in parameters if (m := named_as(layer, n))}
             if not mine:
                 raise ValueError(f"there is no {layer}")

@@ -2,7 +2,8 @@
 
 A layout is the order of a weight's axes: "3 h d i" is that of queries, keys and values side by
 side in one nn.Linear, heads in order, features in order, inputs last. Letters: 3 (queries, keys,
-values), 2 (keys, values), h (heads), d (head_dim), i (inputs), o (outputs of out_proj).
+values), 2 (keys, values, or queries and their gate), h (heads), d (head_dim), i (inputs), o
+(outputs of out_proj).
 """
 
 import itertools
@@ -17,6 +18,7 @@ from torch import nn
 from eleven_steps.checks.run.cases import LAYERS
 
 ROLES = {"qkv": LAYERS[:3], "kv": LAYERS[1:3]} | {name: (name,) for name in LAYERS}
+ROLES |= {"q_gate": ("W_query", "W_gate")}
 
 # What the layers are called elsewhere; around each word may stand what says that it is a layer.
 _AROUND = r"(?:w|to|in|fc|lin|linear|proj|dense|layer|weight|net|transform|project|projection)"
@@ -37,6 +39,7 @@ LAYOUTS = {
     "qkv": ("3 h d i", "h 3 d i", "h d 3 i", "i 3 h d", "i h 3 d", "i h d 3", "3 i h d"),
     "kv": ("2 h d i", "h 2 d i", "h d 2 i", "i 2 h d", "i h 2 d", "i h d 2", "2 i h d"),
     "out_proj": ("o h d", "h d o"),
+    "q_gate": ("h 2 d i", "2 h d i"),
 } | dict.fromkeys(LAYERS[:3], ("h d i", "i h d", "h i d"))
 
 

@@ -160,6 +160,9 @@ def every_wrapper(asked: Asked) -> Iterator[type[Adapted]]:
     width = main.d_in if "d_in" in names else main.d_out
     calls = [asked.call] if asked.call else _calls(asked, module, width)
     weights, layouts = _by_role(module, asked.layers)
+    rows = {name: len(parameter) for name, parameter in module.named_parameters()}
+    if "gate" in changes and rows.get(weights.get("W_query")) == 2 * main.d_out:
+        weights["q_gate"] = weights.pop("W_query")
     of_role = _sizes_of_roles(main, width, weights)
     if (odd := _misfit(asked, weights)) and not layouts:
         error = Unread(_unread_layout(asked))

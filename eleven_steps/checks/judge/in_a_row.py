@@ -337,7 +337,7 @@ class _Renamed(UserDict):
         super().__init__()
         self.parts, self.asked, pad = {}, set(), nn.functional.pad
         for role, names in ROLES.items():
-            layers = [getattr(made, name) for name in names]
+            layers = [getattr(made, name) for name in names if hasattr(made, name)]
             more = 0 if role == "out_proj" else width - made.W_query.in_features
             self.parts[role, False] = torch.cat([pad(e.weight, (0, more)) for e in layers]).detach()
             if all(e.bias is not None for e in layers):

@@ -273,8 +273,10 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
     sound = all(e.part or on_the_way(e, right) for e in real)
     if turned and three <= {"queries", "keys"} and sound:
         return Reading("projected", " and ".join(sorted(three)), part=True)  # no step holds it
-    if name == "linear" and layers and not layers[0].who.startswith(LAYERS):  # a layer of a change
-        return Reading("layer", layers[0].who)
+    of_changes = {not part.startswith(LAYERS) for e in layers[:1] for part in e.who.split(" and ")}
+    if name == "linear" and True in of_changes:  # a layer of a change, or with one of ours
+        both = Reading("projected", "queries", part=True)
+        return both if False in of_changes else Reading("layer", layers[0].who)
     family = max((reading.family for reading in real), key=FAMILIES.index, default="const")
     if name in MEET and real:
         family = {5: "scores", 8: "context"}.get(step, family)

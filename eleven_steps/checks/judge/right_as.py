@@ -14,6 +14,7 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
 from eleven_steps.checks.adapt.built import CHOICES, SIGNS, WORDS, built, choices, sizes_given
+from eleven_steps.checks.adapt.layers import role_of
 from eleven_steps.checks.judge.callee import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.foreign import (
@@ -165,8 +166,12 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[Variant]
     def has(layer: str) -> bool:
         return any(named_as(layer, name) for name in parameters)
 
-    must = [e for e in ("norm", "sinks", "gate", "latent") if all(map(has, ADDED[e]))]
-    main = asked.main
+    must, main = (
+        [e for e in ("norm", "sinks", "gate", "latent") if all(map(has, ADDED[e]))],
+        asked.main,
+    )
+    queries = (e for name, e in parameters.items() if role_of(name) == "W_query")
+    must += ["gate"] if any(len(e) == 2 * main.d_out for e in queries) else []
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
     few = any(named_as("W_gate", n) and len(e) == main.num_heads for n, e in parameters.items())
     ones = {"norm": whole, "gate": few}
