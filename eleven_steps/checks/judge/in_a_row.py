@@ -244,12 +244,15 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
             "kept_weights": (False, [(case.x,)], []),
             "lengths_read": (False, [], [(longer[:, :length],) for length in lengths]),
             "other_read": (False, [], [(case.x, *beside)] if beside else []),
+            "read_in_half": (False, [(case.x,)], []),
         }
         for name, (assigned, before, after) in fresh_ones.items():
             torch.default_generator.manual_seed(1)  # what it draws besides is another
             _, fresh, run = _made(cls, case)
             run = torch.no_grad()(run) if before else run  # where more may be kept
             fresh.eval()
+            if name == "read_in_half":
+                _converted(fresh, torch.bfloat16, run, *before.pop())
             for texts in before:
                 run(*texts)
             fresh.load_state_dict(_state(module), assign=assigned)
@@ -259,6 +262,18 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
                 return say(name, what=wording("differs_there"))
         name = _hooked(made, module)
         return say(name) if name else None
+
+
+def _converted(module: nn.Module, dtype: torch.dtype, run: Run, *texts: torch.Tensor) -> None:
+    """Call a module in another dtype, and put back what it had been made with, unrounded."""
+    buffers = {part: {**part._buffers} for part in module.modules()}
+    was = texts[0].dtype
+    module.to(dtype)
+    run(*(text.to(dtype) for text in texts))
+    module.to(was)
+    for part, own in buffers.items():
+        now = part._buffers
+        now |= {n: e for n, e in own.items() if getattr(e, "shape", 0) == now[n].shape}
 
 
 def _state(module: nn.Module) -> dict[str, Any]:

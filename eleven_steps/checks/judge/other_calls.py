@@ -305,11 +305,7 @@ def by_name(callee: Callee) -> Said:
 
 def three_inputs(callee: Callee) -> Said:
     """Keys and values may be made of an input each, in this order, or both of another sequence."""
-    names, way, case = (
-        [parameter.name for parameter in callee.parameters],
-        callee.wrapper.call,
-        callee.case,
-    )
+    names, way, case = [p.name for p in callee.parameters], callee.wrapper.call, callee.case
     key, value = (next(filter(pattern.fullmatch, names), "") for pattern in INPUTS[1:])
     if other := "" if key and value else next(filter(OTHER.fullmatch, callee.left), ""):
         key = value = other
@@ -334,7 +330,7 @@ def three_inputs(callee: Callee) -> Said:
 
         return callee.right_with(record, variant)
 
-    def gives(*those: str) -> bool:
+    def gives(*those: str, out: torch.Tensor = out) -> bool:
         return any(close(out, made(e, *those)) for e in variants if e is not None)
 
     named, both = {"key": key, "value": value}, gives(*xs)
@@ -351,15 +347,28 @@ def three_inputs(callee: Callee) -> Said:
         callee.notes.append(wording("right_besides", name=other))
     elif not both:
         yield say("wrong_of_three", **named)
+    else:  # the keys of the very x, and other values
+        of_x = tuple(dict.fromkeys(n for n in (names[0], *way.names, key) if n != value))
+        apart = callee.out(Handing(replace(way, names=of_x), {value: given[1]}))
+        good = apart is None or gives("values", out=apart)
+        yield None if good else say("values_of_query", **named)
     places = [p.name for p in callee.parameters if p.kind is not p.KEYWORD_ONLY]
     if {key, value} <= {*places} and 0 < places.index(value) < places.index(key):
         yield say("order_of_three", **named)
-    run, turned = callee.one_module(alone), [tensor.flip(-1) for tensor in given]
-    in_a_row = [(turned, None), (given, out), ([], callee.right)][: 2 + (key not in way.names)]
-    for texts, wanted in in_a_row:
-        again = run(**dict(zip((key, value), texts, strict=False)))
-        yield None if wanted is None else unlike(again, wanted, "kept_other", name=key)
+    yield from _other_kept(callee, alone, (key, value), given, out)
     callee.settled |= {key, value}
+
+
+def _other_kept(
+    callee: Callee, alone: Way, names: tuple[str, str], given: list[torch.Tensor], out: torch.Tensor
+) -> Said:
+    """What one call gets beside x has no part in the next, nor where x comes alone again."""
+    run, turned = callee.one_module(alone), [tensor.flip(-1) for tensor in given]
+    in_a_row = [(turned, None), (given, out)]
+    in_a_row += [([], callee.right)] if names[0] not in callee.wrapper.call.names else []
+    for texts, wanted in in_a_row:
+        again = run(**dict(zip(names, texts, strict=False)))
+        yield None if wanted is None else unlike(again, wanted, "kept_other", name=names[0])
 
 
 def heads_masked(callee: Callee) -> Said:
