@@ -153,7 +153,9 @@ def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
         tuple(recorder.inputs),
         tuple(back),
         stop,
-        source if any(op.place for op in recorder.ops) or stop and stop.place else "",
+        source
+        if not recorder.ops or any(op.place for op in recorder.ops) or stop and stop.place
+        else "",
         first,
         recorder.sizes,
         recorder.parts,
