@@ -44,6 +44,7 @@ FILLED: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 OF_EACH = FILLED | {  # which masks of other names may be, too
     "(b, num_tokens, num_tokens)": lambda hidden, filled: hidden | filled[:, None],
     "(b, 1, num_tokens, num_tokens)": lambda hidden, filled: (hidden | filled[:, None])[:, None],
+    "(b * num_heads, num_tokens, num_tokens)": lambda hidden, filled: hidden | filled[:, None],
 }
 KINDS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "True where a key is seen": lambda hidden, x: ~hidden,
@@ -183,6 +184,7 @@ class Padded(Around):
     kind: str  # what it holds, a name in KINDS
     shape: str  # a name in OF_EACH
     integers: bool = False  # whether it holds 1 and 0 for True and False
+    num_heads: int = 1  # which get a mask each, where the shape says so
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *beside: Any) -> Any:
         """Call the module; the last of beside, (b, num_tokens), is True for filling."""
@@ -192,6 +194,8 @@ class Padded(Around):
         else:
             kinds = INTEGERS if self.integers else KINDS
             mask = kinds[self.kind](OF_EACH[self.shape](hidden, filled), x)
+            each = self.num_heads if "num_heads" in self.shape else 1
+            mask = mask.repeat_interleave(each, dim=0)
         return self.way(functools.partial(module, **{self.filled: mask}), x, hidden, *other)
 
     @classmethod

@@ -224,6 +224,7 @@ def _with_filling(
         return [], True, False
     case = cases_of(variant).main
     case = replace(case, b=case.num_tokens) if as_many else case
+    way = replace(way, num_heads=case.num_heads) if isinstance(way, Padded) else way
     nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
     some = nothing.clone()
     ends = way.shape == LENGTH[1]  # filling can only stand at the end
