@@ -143,8 +143,12 @@ def differ(walked: Walk) -> Difference | None:
     visited = walked.back(wrong, stop_at_right=True) | ({last} if trace.stop else set())
     if found := _idle(walked, start, last if trace.stop else None):
         return found
-    if not visited:
-        return _early(walked, start[0])
+    return _left(walked, visited, start) if visited else _early(walked, start[0])
+
+
+def _left(walked: Walk, visited: set[int], start: list[int]) -> Difference:
+    """What is wrong at the first call of some that leaves the right way to what start holds."""
+    trace = walked.trace
 
     def deviates(op: Op) -> bool:
         made = op.failed or not all(map(walked.sound, op.gave))
@@ -235,12 +239,17 @@ def _unreached(walked: Walk) -> Difference:
         return Difference(next(todo, len(STEPS)), "name", None, stop.place)
     read = stop.place.statement.rpartition(" = ")[2].removesuffix(".shape")
     index = stop.tensors.get(read) if "to unpack" in stop.failure.text else None
-    if index is not None and not walked.on_the_way(index) and (made := walked.back([index], True)):
-        return at_fault(walked, min(made))
+    asserted = stop.place.text.startswith("assert ")
+    asked = re.findall(r"\w+", stop.place.text) if asserted else [read] * (index is not None)
+    given = [stop.tensors[name] for name in asked if name in stop.tensors]
+    wrong = [i for i in given if not walked.on_the_way(i)]
+    if made := walked.back(wrong, stop_at_right=True):
+        return _left(walked, made, wrong)
     stage = None if index is None else stage_of(walked.readings[index], walked)
     if stage == 2:  # heads are awaited
         return Difference(3, "skipped", None, stop.place, index, values={"for_step": 4})
     step = 1 if stage == 1 else _stands(walked, stop.place)  # of x its sizes are
+    step = walked.steps[-1] if asserted and walked.steps else step  # it looks at what was made
     return Difference(step, "name", None, stop.place)
 
 
