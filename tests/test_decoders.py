@@ -166,6 +166,14 @@ class Qwen3(Halves):
         return self.q_norm(q), self.k_norm(k)
 
 
+class LayerNormed(Qwen3):
+    """The norms are LayerNorms."""
+
+    def __init__(self, config: ModelArgs):
+        super().__init__(config)
+        self.q_norm, self.k_norm = nn.LayerNorm(self.head_dim), nn.LayerNorm(self.head_dim)
+
+
 class Qwen35(Qwen3):
     """The layer of queries makes a gate for each head besides."""
 

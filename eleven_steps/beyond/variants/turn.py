@@ -20,6 +20,7 @@ class Norm(Part):
         eps: what is added to the mean of squares.
         queries, keys: whether they learn a number for each feature.
         whole: whether all heads of a token are normed as one, not each head by itself.
+        centred: whether their mean is taken away first, and a number added last: LayerNorm.
 
     Source: RMSNorm on queries and keys as in Qwen3 (2025) and Gemma 3 (2025), whole as in OLMo 2
     (2024); the idea with LayerNorm in "Scaling Vision Transformers to 22 Billion Parameters"
@@ -30,6 +31,7 @@ class Norm(Part):
     queries: bool = True
     keys: bool = True
     whole: bool = False
+    centred: bool = False
     turn = 1
 
     def learn(self, mha):  # noqa: D102
@@ -37,7 +39,7 @@ class Norm(Part):
         heads = (mha.num_heads, few) if self.whole else (1, 1)
         for name, many in zip(("query", "key"), heads, strict=True):
             learns = self.queries if name == "query" else self.keys
-            norm = WholeNorm if self.whole else nn.RMSNorm
+            norm = WholeNorm if self.whole else nn.LayerNorm if self.centred else nn.RMSNorm
             norm = norm(many * mha.key_dim, eps=self.eps, elementwise_affine=learns)
             setattr(mha, f"{name}_norm", norm)
 

@@ -176,6 +176,8 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[Variant]
     few = any(named_as("W_gate", n) and len(e) == main.num_heads for n, e in parameters.items())
     ones = {"norm": whole, "gate": few}
     must = [f"{change}:1" if ones.get(change) else change for change in must]
+    if any((m := named_as("query_norm", name)) and m[1] == ".bias" for name in parameters):
+        must = ["norm:2" if change == "norm" else change for change in must]
     bare = (n for n, e in module.named_modules() if is_norm(e) and not [*e.parameters()])
     must += ["norm:0"] if any(named_as("query_norm", name) for name in bare) else []
     if any(VALUES_NORMED.fullmatch(name) for name, _ in module.named_modules()):
@@ -284,7 +286,7 @@ def _changes(variant: Variant, own: Variant = LECTURE) -> str:
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""
     heads = "MQA" if variant.numbers("gqa") else "GQA"
     names = {"full": "no token hidden", "rope": rope, "gqa": heads, "alibi": "ALiBi"}
-    of_norms = {(1,): " over all heads", (0,): " without weights"}
+    of_norms = {(1,): " over all heads", (0,): " without weights", (2,): " that are LayerNorms"}
     norms = "norms of queries and keys" + of_norms.get(variant.numbers("norm"), "")
     names |= {"norm": norms, "cap": "a cap on scores", "unscaled": "scores that are not divided"}
     names |= {"vnorm": "norms of values", "latent": "keys and values made from a latent"}
@@ -414,7 +416,7 @@ def _norms_in(wrapper: type[Adapted], asked: Asked) -> list[str]:
     """The functions of torch that a forward calls as norms of features, without parameters."""
     trace, main = ask(wrapper, "trace", asked.main, True), asked.main
     ops = trace.ops if isinstance(trace, Trace) else ()
-    bare = (op for op in ops if op_name(op) in NORMS and not trace.layers.keys() & {*op.given})
+    bare = (op for op in ops if op_name(op) in NORMS and len(op.given) == 1)
     wide = main.head_dim, main.d_out, main.d_in
     of_features = (op for op in bare if trace.tensors[op.gave[0]].shape[-1] in wide)
     return [*dict.fromkeys(f"`{op_name(op)}`" for op in of_features)]

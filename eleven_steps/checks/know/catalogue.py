@@ -254,7 +254,9 @@ def _pieces() -> tuple[str, ...]:
 # brought by each call.
 BUILT: dict[str, Callable[..., list[Any]]] = {
     "gqa": lambda room, heads, *_: [room.GroupedHeads(heads)],
-    "norm": lambda room, n=None: [room.Norm(queries=n != 0, keys=n != 0, whole=n == 1)],
+    "norm": lambda room, n=None: [
+        room.Norm(1e-5 if n == 2 else 1e-6, n != 0, n != 0, n == 1, n == 2)
+    ],
     "vnorm": lambda room: [room.ValueNorm()],
     "rope": lambda room, base=1e4, share=1: [
         room.Rope(base, width=share if share < 1 else None, first=True)

@@ -7,7 +7,7 @@ class and by name. All else is as check_attention says.
   In gqa:1 all heads share one.
 - norm: layers query_norm and key_norm, weights (head_dim,); 1e-6 is added under the root. In
   norm:1 all heads of a token are normed as one, weights as many as they have features together.
-  In norm:0 the norms have no weights.
+  In norm:0 the norms have no weights, and in norm:2 each is torch's LayerNorm, 1e-5.
 - vnorm: values are normed as well, each head by itself and without weights.
 - rope: feature p turns with p + head_dim / 2, at base 10,000; rope:500000 at another base, and in
   rope:10000:0.25 the first quarter of a head's features turns, p with p + head_dim / 8.
@@ -100,10 +100,10 @@ class Variant:
         for name in named:
             numbers = variant.numbers(name)
             base, share = (*numbers, 1.0, 1.0)[:2]
-            of_one = {"gqa": (1,), "norm": (0, 1), "gate": (1,)}.get(name, ())
+            of_one = {"gqa": (1,), "norm": (0, 1, 2), "gate": (1,)}.get(name, ())
             only = not numbers or len(numbers) == 1 and base in of_one
             if not only and (name != "rope" or base <= 0 or not 0 < share <= 1):
-                rule = "rope takes numbers, a base and a share of 1, gqa, norm, gate a 1, norm a 0"
+                rule = "rope takes numbers, a base and a share of 1, gqa, norm, gate 1, norm 0, 2"
                 raise ValueError(f"{named[name]!r}: {rule}")
         brought = set() if variant.numbers("rope") else {BRINGS.get(name) for name in named}
         return cls(tuple(change for change in variant.told if change not in brought))
