@@ -154,7 +154,7 @@ def hides_other(part: torch.Tensor, right: torch.Tensor) -> str:
         "hides_more": more,
         "hides_less": less,
     }
-    name = next(name for name, holds in names.items() if holds)
+    name = next((name for name, holds in names.items() if holds), "hides_less")
     return say(name, more=more, less=less, hidden=hidden, seen=seen).text
 
 
