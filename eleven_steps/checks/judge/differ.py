@@ -45,7 +45,7 @@ from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
 OF_A_STEP = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
-LAYERS_AT = {"Linear": 2, "Dropout": 7, "Softmax": 7}  # what a layer is for
+USED_AT = {"Linear": 2, "Dropout": 7, "Softmax": 7, "float": 1, "method": 1}
 BEFORE_BLOCKS = "hidden", "scale", "skipped"  # wrong in a block, whatever comes of it
 
 
@@ -174,7 +174,7 @@ def _early(walked: Walk, index: int) -> Difference:
 def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None:
     """Scores, weights, context or out that are right, and that nothing uses."""
     ours = any(walked.readings[index].family in FAMILIES[1:] for index in start)
-    if last is not None and not ours:  # what raises is of something else, as a mask
+    if last is not None and (not ours or walked.steps[last] == 2):  # a mask, or x projected late
         return None
     trace, full = walked.trace, walked.back(start)
     used = {index for number in full for index in trace.ops[number].given} | {*start}
@@ -269,19 +269,19 @@ def _uncalled(walked: Walk) -> Difference | None:
         return None
     made = call_name(next(iter(around(stop.place)), None))
     if walked.ops and walked.ops[-1].failed and hasattr(torch.nn, made):  # a layer, of a tensor
-        return _odd(LAYERS_AT.get(made, 2), stop.place, stop.place.expression, made)
+        return _odd(USED_AT.get(made, 2), stop.place, stop.place.expression, made)
     own = set_in(parsed(stop.source), stop.place.line - stop.first + 1)
     for name in filter(stop.odd.get, re.findall(r"(?:self\.)?\b\w+\b(?!\()", stop.place.statement)):
         kind, place, text = stop.odd[name], next(iter(stop.calls), stop.place), ""
         for line, value in own.get(name, ()):
             line, text = line + stop.first - 1, ast.unparse(value)
             place = Place(line, f"{name} = {text}", f"{name} = {text}()", f"{text}()")
-        read = {of_self(e) for node in around(place)[-1:] for e in ast.walk(node)} - {""}
-        read -= walked.trace.sizes.keys()
+        read = {of_self(e) for node in around(place)[-1:] for e in ast.walk(node)}
+        read -= {"", *walked.trace.sizes}
         held = (n for n in read if kind == stop.odd.get(f"self.{n}", parts.get(n, "method")))
         name = next((f"self.{n}" for n in held), name)
-        size = kind in ("float", "method") or text.endswith((".size", ".dim"))
-        step = 1 if size else LAYERS_AT.get(kind) or _stands(walked, place)
+        size = text.endswith((".size", ".dim"))
+        step = 1 if size else USED_AT.get(kind) or _stands(walked, place)
         place = kind == "float" and set_at(walked, name) or place
         return _odd(11 if name == "self.out_proj" else step, place, name, kind)
     return None
@@ -307,7 +307,7 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     path = list(around(place))
     names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
     if kind := trace.parts.get(ast.unparse(path[0]) if path else ""):  # without self
-        return 11 if "out_proj" in names else LAYERS_AT.get(kind, 2)
+        return 11 if "out_proj" in names else USED_AT.get(kind, 2)
     for name, several in stop.several.items():  # a tuple where a tensor belongs
         if name in names and several and (numbers := walked.makers.get(several[-1])):
             joins = walked.readings[several[-1]].family == "context"

@@ -73,8 +73,10 @@ class Walk:
             if call in self.whole or any(call in self.ops[maker].calls for maker in makers):
                 break
             place = call
-        elsewhere = (e for e in self.ops if e.place == place and e.calls != op.calls and e.gave)
-        if reason in ("made", "torch") and any(all(map(self.sound, e.gave)) for e in elsewhere):
+        every = (e for e in self.ops if e.place == place and e.calls != op.calls and e.gave)
+        heads = {pair for e in self.of(op) for pair in e.fixed if pair[0] in "bh"}
+        right = len(heads) > len(dict(heads)) or any(all(map(self.sound, e.gave)) for e in every)
+        if reason in ("made", "torch") and right:
             place = next(iter(op.calls), place)
         return Difference(step, reason, number, place, *tensors, values=values)
 

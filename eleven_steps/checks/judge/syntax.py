@@ -238,7 +238,8 @@ def _layer_step(c: _Call) -> int:
     if c.layer.startswith("W_gate"):
         return 10
     of_out = c.layer.startswith("out_proj")
-    told = (of_out or c.layer.startswith(LAYERS[:3])) and (c.name != "linear" or c.at != "scores")
+    told = of_out or c.layer.startswith(LAYERS[:3])
+    told = told and (c.name != "linear" or c.family != "scores")
     late = of_out if told else c.at not in ("x", "projected")
     after = c.at in ("context", "out") or late
     own = c.first.family != "x" or of_out and c.at not in ("x", "projected")

@@ -111,7 +111,7 @@ def _said_by_torch(blame: Blame, error: str) -> bool:
     """Whether the line that is blamed raises, and what it raises says it best."""
     place, stop = blame.found.place, blame.walked.stop
     here = place and stop and stop.place and place.line == stop.place.line
-    other = blame.found.reason not in ("name", "torch", "skipped")  # a step left out says more
+    other = blame.found.reason not in ("name", "torch", "skipped", "layer", "float", "method")
     return bool(here and other and hint_of(error, blame.walked))
 
 
