@@ -41,7 +41,7 @@ from eleven_steps.checks.run.ask import ask
 from eleven_steps.checks.run.cases import Case, close
 from eleven_steps.checks.run.isolate import Failure, clock_paused
 from eleven_steps.checks.run.places import Place
-from eleven_steps.checks.run.recording import Op, Trace
+from eleven_steps.checks.run.recording import Op, Stop, Trace
 from eleven_steps.helpers.trace import STEPS
 
 OF_A_STEP = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
@@ -305,7 +305,7 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     ):
         return 7 if said[1] else 6
     path = list(around(place))
-    names = {e.id for node in path[:1] for e in ast.walk(node) if isinstance(e, ast.Name)}
+    names = {name for node in path[:1] for name in _names(node)}
     if kind := trace.parts.get(ast.unparse(path[0]) if path else ""):  # without self
         return 11 if "out_proj" in names else USED_AT.get(kind, 2)
     for name, several in stop.several.items():  # a tuple where a tensor belongs
@@ -320,11 +320,21 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     phase = max([1, *walked.phases[-1:], *phases])
     if of_own := _call_of_own(walked, path[0], readings, here):
         return of_own
-    nodes = [*path, *ast.walk(path[-1])]
+    nodes = [e for e in (*path, *ast.walk(path[-1])) if not _of_sizes(e, stop)]
     for node in sorted(nodes, key=lambda call: call_name(call) == "getitem"):  # which tells least
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
     return _used_later(walked, path, place, depth)
+
+
+def _of_sizes(node: ast.AST, stop: Stop) -> bool:
+    """Whether a node calculates with numbers alone, as `d_out // num_heads` does."""
+    inside = {ast.unparse(e) for e in ast.walk(node) if isinstance(e, ast.Name | ast.Attribute)}
+    return isinstance(node, ast.BinOp) and inside.isdisjoint(stop.tensors)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {e.id for e in ast.walk(node) if isinstance(e, ast.Name)}
 
 
 def _lost(walked: Walk) -> int:
@@ -408,7 +418,7 @@ def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     single = isinstance(last, ast.Assign) and not isinstance(last.targets[0], ast.Tuple)
     if not single or sized or depth > 2:
         return 1
-    names = {e.id for e in ast.walk(last.targets[0]) if isinstance(e, ast.Name)}
+    names = _names(last.targets[0])
     tree, first = parsed(walked.trace.source), walked.trace.first
     lines = (e for e in ast.walk(tree) if isinstance(e, ast.stmt) and not hasattr(e, "body"))
     for node in sorted(lines, key=lambda line: line.lineno):
