@@ -155,7 +155,8 @@ def _asked_for(build: Build, sizes: Sizes) -> tuple[dict[str, str], Sizes, list[
     configs = {name: config for name, config in configs.items() if config is not None}
     of = {parameter.name: SIZE_OF.get(parameter.name, parameter.name) for parameter in parameters}
     # By our own name for a choice nobody asks for it: a `first` that has a default keeps that.
-    of |= {e.name: "" for e in parameters if e.name in CHOICES and e.default is not e.empty}
+    keeps = (e for e in parameters if e.name in CHOICES or of[e.name] == "sparse")
+    of |= {e.name: "" for e in keeps if e.default is not e.empty}
     if configs:  # which gives the width of x
         of |= {e.name: "" for e in parameters if of[e.name] == "d_in" and e.default is not e.empty}
     left = [p for p in parameters if of[p.name] not in sizes and p.name not in configs]
@@ -288,6 +289,8 @@ def _filled(kind: type, build: Build, *named: tuple[str, Any]) -> Any:
     read, sizes = read_by(build), dict(named)
     signature = attempt(inspect.signature, kind)
     names = {} if isinstance(signature, Failure) else signature.parameters
+    if not any("sparse" in str(e.default) for e in names.values()):  # it has names of its own
+        sizes.pop("sparse", None)
     given = {n: sizes[_field(n)] for n in names if _field(n) in sizes}
     flags = {n: bool(e) for n, e in given.items() if isinstance(names[n].default, bool)}
     given |= flags  # as token_dropout may be one
