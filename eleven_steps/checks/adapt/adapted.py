@@ -17,6 +17,7 @@ from eleven_steps.checks.run.cases import LAYERS, Case, Cases, cases_of, close
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import construct
+from eleven_steps.checks.run.reached import followed
 from eleven_steps.checks.run.variant import LECTURE, Variant
 
 # What is added since the lecture, by our names: how its owner is called elsewhere.
@@ -40,7 +41,7 @@ class Called(nn.Module):
 
     def forward(self, x: torch.Tensor, hidden: torch.Tensor, *beside: torch.Tensor) -> Any:
         """What the call gives."""
-        return self.call(self.inner, x, hidden, *beside)
+        return followed(self.call, self.inner, x, hidden, *beside)
 
 
 class _Skipped:

@@ -32,6 +32,7 @@ from eleven_steps.checks.run.ask import is_remote, kind_of
 from eleven_steps.checks.run.cases import LAYERS, Case, cases_of
 from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 from eleven_steps.checks.run.making import construct
+from eleven_steps.checks.run.reached import left_by
 from eleven_steps.checks.run.variant import Variant
 
 # In the code of a class: what shows that queries and keys turn, or are normed
@@ -82,9 +83,12 @@ def check_attention(
     asked = foreign.Asked(cls, changed, layers, call and Given(function=call))
     if unknown := set(layers or {}) - ROLES.keys():
         raise ValueError(f"layers names {min(unknown)!r}: one of {', '.join(ROLES)} is expected")
-    if not asked.guided and not _elsewhere(cls, changed):
-        return honestly("", _judged_alone, asked)
-    return honestly("", each_way, _judged_elsewhere, asked)
+    alone = not asked.guided and not _elsewhere(cls, changed)
+    how = (_judged_alone,) if alone else (each_way, _judged_elsewhere)
+    verdict, left = left_by(honestly, "", *how, asked)
+    named = {name: ", ".join([*some[:3], "…"][: len(some)]) for name, some in left.items() if some}
+    notes = (wording(name, names=those) for name, those in named.items())
+    return replace(verdict, note=together(verdict.note, *notes)) if verdict.passed else verdict
 
 
 def _elsewhere(cls: Any, variant: Variant) -> bool:

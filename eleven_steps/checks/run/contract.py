@@ -1,5 +1,6 @@
 """How a class with changes since the lecture is built and called: see Variant for what each is."""
 
+from operator import call
 from typing import Any
 
 import torch
@@ -8,6 +9,7 @@ from torch import nn
 from eleven_steps.beyond.variants import alibi_slopes
 from eleven_steps.checks.run.cases import Case, seeded
 from eleven_steps.checks.run.isolate import type_name
+from eleven_steps.checks.run.reached import followed
 from eleven_steps.checks.run.variant import Variant
 
 
@@ -61,7 +63,7 @@ def called(
     if "cache" in case.variant:
         return _in_pieces(module, x, in_turn, options)
     more = beside_x(case, x)
-    out = module(x, *more, **options)
+    out = followed(call, module, x, *more, **options)
     filled = "padding" in case.variant and "other" not in case.variant  # tokens of x
     if filled and isinstance(out, torch.Tensor) and out.shape[:2] == x.shape[:2]:
         nobodys = more[0][..., None] & out.isfinite()  # what stands there means nothing
@@ -80,7 +82,7 @@ def _in_pieces(module: nn.Module, x: torch.Tensor, in_turn: bool, options: dict[
     half, outs, past, others = x.shape[1] // 2, [], (), ()
     lengths = half, 1, x.shape[1] - half - 1
     for piece in x.split([length for length in lengths if length], dim=1):
-        returned = module(piece, *past, **options)
+        returned = followed(call, module, piece, *past, **options)
         if not isinstance(returned, tuple | list) or len(returned) != 2:
             return Alone(returned)
         outs.append(returned[0])
