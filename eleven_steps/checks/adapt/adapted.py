@@ -233,7 +233,8 @@ class Adapted(nn.Module):
         """
         parameters, adds = dict(inner.named_parameters()), {}
         for layer in (layer for layer in self.variant.layers if not hasattr(self, layer)):
-            mine = {n: m[1] for n in parameters if (m := named_as(layer, n))}
+            found = {n: m[1] for n in parameters if (m := named_as(layer, n))}
+            mine = {n: part if part in ("", ".bias") else ".weight" for n, part in found.items()}
             if not mine:
                 raise ValueError(f"there is no {layer}")
             if layer == "W_gate" and self.W_query.bias is None:  # nor has the gate one of ours
@@ -321,8 +322,8 @@ class Adapted(nn.Module):
 
 def named_as(layer: str, name: str) -> re.Match | None:
     """Whether a parameter is named as one of a layer that was added; its group is which."""
-    pattern = rf"(?:.*\.)?(?:{ADDED_CALLED.get(layer, '(?!)')})((?:\.weight|\.bias)?)"
-    return re.fullmatch(pattern, name, re.IGNORECASE)
+    called = rf"(?:.*\.)?(?:{ADDED_CALLED.get(layer, '(?!)')})"
+    return re.fullmatch(rf"{called}(\.bias|(?:\.(?:weight|scale|gamma|g))?)", name, re.IGNORECASE)
 
 
 def _filled_up(x: torch.Tensor, width: int) -> torch.Tensor:

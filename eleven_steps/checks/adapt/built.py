@@ -80,6 +80,8 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
         TypeError: parameters without a default ask for something else.
     """
     sizes = _usual(sizes)
+    if any(SIZE_OF.get(e.name) == "share" and e.default is e.empty for e in _parameters(build)):
+        sizes = {"share": 0.5} | sizes  # else what a class turns by default
     of, configs, strange = _asked_for(build, sizes)
     sized = [e for e in _parameters(build) if of[e.name] in sizes or e.name in strange]
     asked = {of[e.name] for e in sized if not _is_so(of[e.name], e.default)}
@@ -170,7 +172,7 @@ def whatever(variant: Variant) -> dict[str, Any]:
     base, share = variant.rope
     said = {"causal": "full" not in variant, "norm": "norm" in variant, "nothing": 0.0}
     said |= {"query_latent": None} if "latent" in variant else {}
-    return said | {"base": base, "share": share if share < 1 else 0.5}
+    return said | {"base": base} | ({"share": share} if share < 1 else {})
 
 
 def sizes_given(case: Case) -> dict[str, Any]:
@@ -188,7 +190,7 @@ def choices(asked: set[str]) -> Iterator[dict[str, Any]]:
 
 def _usual(sizes: dict[str, Any]) -> dict[str, Any]:
     """Our sizes, and those that follow from them."""
-    usual: dict[str, Any] = {"base": 1e4, "eps": 1e-6, "norm": False, "share": 0.5}
+    usual: dict[str, Any] = {"base": 1e4, "eps": 1e-6, "norm": False}
     usual["most_texts"] = max(COUNTS)  # that a cache must have room for
     usual |= {n: some[0] for n, some in CHOICES.items() if some[0] is not None}
     if "num_heads" in sizes:
@@ -241,7 +243,9 @@ def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -
         kind = next((e for e in named if near is None or not issubclass(near, e)), near)
     if kind is not None:  # a copy, since a constructor may write into its config
         return copy.deepcopy(_filled(kind, build, *sizes.items()))
-    return Config(sizes) if called and parameter.default is parameter.empty else None
+    return (
+        Config({"share": 0.5} | sizes) if called and parameter.default is parameter.empty else None
+    )
 
 
 def _called(name: str) -> bool:

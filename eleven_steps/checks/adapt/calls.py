@@ -13,6 +13,7 @@ import torch
 from eleven_steps.checks.run.cases import seeded
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import attempt
+from eleven_steps.checks.run.places import source_around
 
 # call(module, x, hidden): hidden (num_tokens, num_tokens) is True where a key must not be seen.
 Call = Callable[..., Any]
@@ -24,7 +25,7 @@ PADS = re.compile(
     r"(is_|\w+_)?pad(s|ded|ding)?(_?mask)?|(\w+_)?(key|token|seq|input|valid)s?_mask|keep|(is_)?valid"
 )
 LENGTHS = re.compile(r"(\w+_)?(seq)?len(gth)?s|(valid|key|src|input)_len(gth)?")
-LENGTH = "how many tokens are none", "(b,)"
+LENGTH = "how many tokens are none", "how many are none, and stand last"
 # What says how many tokens came before, where a module itself keeps what is kept of them.
 STARTS = re.compile(r"start(_?pos(ition)?)?|(cache|past)_?(pos(ition)?|len(gth)?)|(\w+_)?offset")
 COUNTED, STORED = -2, -3
@@ -87,9 +88,17 @@ def kinds_of(module: Any, mask: str) -> list[str]:
 
 
 def said_of(module: Any, mask: str) -> str:
-    """The lines about a mask in the docstrings of a class."""
-    docs = "\n".join(filter(None, (module.forward.__doc__, type(module).__doc__)))
-    return " ".join(re.findall(rf"\b{mask}\b[^\n]*(?:\n[^\n:]+$)*", docs, re.MULTILINE))
+    """The lines about a mask in the docstrings and comments of a class."""
+    docs = module.forward.__doc__, type(module).__doc__
+    docs = "\n".join([*filter(None, docs), *re.findall("#.*", source_around(type(module))[0])])
+    return " ".join(re.findall(rf"\b{mask}\b[^\n]*(?:\n[^\n:#]+$)*", docs, re.MULTILINE))
+
+
+def shapes_said(said: str) -> list[str]:
+    """The shapes in OF_EACH that are said of a mask, whatever the letters: b comes first."""
+    every = re.findall(r"[(\[](b\w*(?:, *\w+)+)[)\]]", said, re.IGNORECASE)
+    ones = [[axis == "1" for axis in re.split(", *", axes)] for axes in every]
+    return [e for e in OF_EACH if [axis == "1" for axis in e[1:-1].split(", ")] in ones]
 
 
 @dataclass(frozen=True)
@@ -189,7 +198,7 @@ class Padded(Around):
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *beside: Any) -> Any:
         """Call the module; the last of beside, (b, num_tokens), is True for filling."""
         *other, filled = beside
-        if (self.kind, self.shape) == LENGTH:
+        if self.shape == "(b,)":
             mask = (~filled).sum(1)
         else:
             kinds = INTEGERS if self.integers else KINDS

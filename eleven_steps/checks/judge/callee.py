@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import Adapted
-from eleven_steps.checks.adapt.built import flags_left, left_as_is, sizes_given
+from eleven_steps.checks.adapt.built import left_as_is, sizes_given
 from eleven_steps.checks.adapt.calls import KINDS, Around, InPieces, left_alone
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import planted, play
@@ -56,11 +56,6 @@ class Callee:
         told = sizes_given(self.case) | self.wrapper.choice
         every = left_as_is(self.wrapper.build, told)
         return [parameter for parameter in every if parameter.name not in self.settled]
-
-    @property
-    def flags(self) -> list[str]:
-        """Those of its configs that stay as they are by default."""
-        return flags_left(self.wrapper.build, sizes_given(self.case) | self.wrapper.choice)
 
     @property
     def left(self) -> list[str]:

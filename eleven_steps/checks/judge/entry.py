@@ -8,7 +8,7 @@ from itertools import chain
 from types import FunctionType
 from typing import Any
 
-from eleven_steps.checks.adapt.adapted import Adapted, refusal
+from eleven_steps.checks.adapt.adapted import Adapted, named_as, refusal
 from eleven_steps.checks.adapt.built import (
     CHOICES,
     CONFIGS,
@@ -99,8 +99,7 @@ def _elsewhere(cls: Any, variant: Variant) -> bool:
         return True
     if kind_of(cls)[0] != "module class":
         return False
-    signed = not variant and attempt(_signed, cls) is True
-    return signed or attempt(_of_another_form, cls) is True
+    return any(attempt(*ask) is True for ask in ((_signed, cls, variant), (_of_another_form, cls)))
 
 
 def _of_another_form(cls: type) -> bool:
@@ -126,10 +125,14 @@ def _of_another_form(cls: type) -> bool:
     return chosen or not {*chain(*said)} & {*LAYERS[:3]}
 
 
-def _signed(cls: type) -> bool:
-    """Whether a class shows a change that it is not asked about: it may be right as that."""
-    sizes = {SIZE_OF.get(name) for name in inspect.signature(cls).parameters}
-    return not sizes.isdisjoint(SIGNS) or any(map(CHANGED.search, names_in_code(cls)))
+def _signed(cls: type, variant: Variant) -> bool:
+    """Whether a class shows a change that it is not asked about, or has its own names for one."""
+    sizes, code = {SIZE_OF.get(n): n for n in inspect.signature(cls).parameters}, names_in_code(cls)
+    if not variant:
+        return bool({*SIGNS, "num_kv_heads"} & {*sizes}) or any(map(CHANGED.search, code))
+    layers = {*variant.layers} - code
+    renamed = any(sizes.get(size, size) != size for size in variant.sizes)
+    return renamed or any(named_as(layer, name) for layer in layers for name in code)
 
 
 def _judged_alone(asked: foreign.Asked) -> Outcome:

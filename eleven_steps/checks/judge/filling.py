@@ -26,8 +26,9 @@ from eleven_steps.checks.adapt.calls import (
     kinds_of,
     said_of,
     shaped,
+    shapes_said,
 )
-from eleven_steps.checks.judge.callee import Callee, Handing, unlike, written
+from eleven_steps.checks.judge.callee import Callee, Handing, seen_of, unlike, written
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import planted
 from eleven_steps.checks.know.sentences import wording
@@ -101,8 +102,8 @@ def padded(callee: Callee) -> Iterator[Finding | None]:
         lengths = bool(LENGTHS.fullmatch(name))
         if not (sure or lengths or name in MASKS and name != "bias"):
             continue
-        ways = [LENGTH] if lengths else itertools.product(kinds_of(callee.inner, name), FILLED)
-        ways = [Padded(callee.wrapper.call, name, *options) for options in ways]
+        kinds = (LENGTH, ["(b,)"]) if lengths else (kinds_of(callee.inner, name), FILLED)
+        ways = (Padded(callee.wrapper.call, name, *each) for each in itertools.product(*kinds))
         way, wrote, wrong = _form(callee, ways, sure)
         if lengths:
             as_lengths = {"wrong_padded_filling": "wrong_lengths", "wrong_padded_nothing": ""}
@@ -142,6 +143,8 @@ def each_text(callee: Callee, alone: Callee | None = None) -> Iterator[Finding |
         if good is None:
             of_each = {"wrong_padded_filling": "wrong_of_each", "wrong_padded_nothing": ""}
             wrong = of_each.get(wrong, wrong)
+            if not wrong and shape in shapes_said(said_of(callee.inner, mask)):
+                wrong = "shape_raises" if _runs_by_chance(asked, ways) else ""
             yield _said(not wrong, wrong, name=mask, mask=mask, shape=shape)
             continue
         right += 1
@@ -151,6 +154,15 @@ def each_text(callee: Callee, alone: Callee | None = None) -> Iterator[Finding |
             both, *_ = _with_filling(asked, good, as_many=True)
             yield _said(all(both), "mask_of_either", mask=mask)
     callee.apart += [] if right else [f"{mask} that hides more in some texts"]
+
+
+def _runs_by_chance(callee: Callee, ways: list[Padded]) -> bool:
+    """Whether a mask runs with as many texts as heads, or as tokens, and with no other number."""
+    case = replace(callee.case, variant=callee.variant.beside("padding") or callee.variant)
+    counts = case.b, case.num_heads, case.num_tokens
+    some = ([seen_of(callee.called(e), replace(case, b=b), None) for e in ways] for b in counts)
+    usual, *others = map(any, some)
+    return not usual and any(others)
 
 
 def mask_sums(callee: Callee) -> Iterator[Finding | None]:
@@ -191,7 +203,9 @@ def _form(callee: Callee, ways: Iterable[Padded], sure: bool) -> tuple[Padded | 
         if not good or same and not sure:
             continue
         if all(good):
-            return way, wrote, ""
+            dropping = 0.5 * ("dropout" in callee.wrapper.asked)
+            in_eval = all(_with_filling(callee, way, dropout=dropping)[0])
+            return (way, wrote, "") if in_eval else (None, False, "drops_with_mask")
         far = max(far, 1 + good.index(False))
     return None, False, SHORT_OF[far]
 
@@ -209,7 +223,7 @@ def _said(right: bool, name: str, /, **values: Any) -> Finding | None:
 
 
 def _with_filling(
-    callee: Callee, way: Padded | InPieces, as_many: bool = False
+    callee: Callee, way: Padded | InPieces, as_many: bool = False, dropout: float = 0.0
 ) -> tuple[list[bool], bool, bool]:
     """Ask a class that is told in some way what is filling; as_many texts as tokens, if wanted.
 
@@ -227,14 +241,15 @@ def _with_filling(
     way = replace(way, num_heads=case.num_heads) if isinstance(way, Padded) else way
     nothing = torch.zeros(case.b, case.num_tokens, dtype=torch.bool)
     some = nothing.clone()
-    ends = way.shape == LENGTH[1]  # filling can only stand at the end
+    ends = way.shape == "(b,)"  # filling can only stand at one end
     some[0, case.num_tokens // 2 :: 1 if ends else case.num_tokens] = some[-1, -1] = True
     some[1, 0] = not ends  # this token sees none
+    some = some.flip(1) if way.kind == LENGTH[1] else some
     with torch.no_grad():
         right, x = build(planted(variant=variant), case), case.x
         alike = x[:1].expand_as(x)
         wanted = [right(*given) for given in ((x, nothing), (x, some), (alike, some))]
-    one, two = (attempt(build, callee.called(way), case) for _ in range(2))
+    one, two = (attempt(build, callee.called(way), case, dropout) for _ in range(2))
     asked = (one, case.x, nothing), (two, x, some), (one, case.x, some), (two, alike, some)
     outs = [attempt(torch.no_grad()(module), *more) for module, *more in asked]
     outs.append(attempt(two, case.x, some))  # with gradients

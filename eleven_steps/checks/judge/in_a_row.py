@@ -234,8 +234,8 @@ def _changing(cls: Any, case: Case, other: Case) -> Finding | None:
             return say("kept_of_memory")
         if name := _switched(module, run, case.x, first):
             return say("path_switched", name=name)
-        if not (begins(cls) or _learns_of_first(module, run, case.x)):
-            return say("gradients_of_second")
+        if not begins(cls) and (name := _learns_otherwise(module, run, case.x)):
+            return say(name)
         lengths = {*range(1, case.context_length + 1)} - {case.num_tokens}
         beside = _beside(made, case)
         fresh_ones = {  # whether parameters are replaced, what is read before that, and after
@@ -326,19 +326,19 @@ def _switched(module: nn.Module, run: Run, x: torch.Tensor, first: torch.Tensor)
     return ""
 
 
-def _learns_of_first(module: nn.Module, run: Run, x: torch.Tensor) -> bool:
-    """Whether a second forward leaves the gradients of the first as they are."""
+def _learns_otherwise(module: nn.Module, run: Run, x: torch.Tensor) -> str:
+    """What makes the gradients of a forward others: a second forward, or an x that wants none."""
     every = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    found = []
-    for second in (), (seeded("other x", x.shape),):
-        out = run(x)
-        for way in second:
-            run(way)
-        found.append(attempt(torch.autograd.grad, out.square().sum(), every, allow_unused=True))
-    if isinstance(found[0], Failure):  # told elsewhere
-        return True
-    return not isinstance(found[1], Failure) and all(
-        one is other or close(one, other) for one, other in zip(*found, strict=True)
+    learning, other = x.clone().requires_grad_(), seeded("other x", x.shape)
+    texts = {"": [learning], "gradients_of_second": [learning, other], "gradients_of_input": [x]}
+    found: dict[str, Any] = {}
+    for name, some in texts.items():
+        out, *_ = [run(text) for text in some]
+        grads = attempt(torch.autograd.grad, out.square().sum(), every, materialize_grads=True)
+        found[name] = () if isinstance(grads, Failure) else grads
+    usual = found.pop("")  # where there is none it is told elsewhere
+    return next(
+        (n for n, e in found.items() if usual and not (e and all(map(close, usual, e)))), ""
     )
 
 

@@ -140,6 +140,8 @@ def related(pair: Pair, last: bool = False) -> str:
 
 def hides_other(part: torch.Tensor, right: torch.Tensor) -> str:
     """How far a mask that is True where something is hidden hides too much, or too little."""
+    if torch.equal(part, right):  # of one text, where another is wrong
+        return ""
     more, less = int((part & ~right).sum()), int((right & ~part).sum())
     hidden, seen, (rows, keys) = int(right.sum()), int((~right).sum()), right.shape[-2:]
     back = (torch.arange(rows)[:, None] + keys - rows - torch.arange(keys)).expand_as(right)

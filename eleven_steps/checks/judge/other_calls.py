@@ -15,9 +15,11 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, takes
+from eleven_steps.checks.adapt.built import flags_left, sizes_given
 from eleven_steps.checks.adapt.calls import (
     COUNTED,
     FLAG_KEPT,
+    FLAGS,
     KINDS,
     STARTS,
     STORED,
@@ -88,7 +90,8 @@ def called_otherwise(
     if cached and not callee.pieces:
         return wrapper, say("unread", why=wording("unread_past")).outcome("")
     own = [e.name + (" (None)" if e.default is e.empty else "") for e in callee.options]
-    left = callee.left + own + callee.flags
+    left = callee.left + own
+    left += flags_left(wrapper.build, sizes_given(callee.case) | wrapper.choice)
     more = {"right_weights": callee.shown, "left_alone": left, "not_together": callee.apart}
     notes = callee.notes + [wording(n, names=", ".join(e)) for n, e in more.items() if e]
     first = wording("tokens_first") if wrapper.call.first else ""
@@ -141,7 +144,9 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
         if not other and (PATHS.search(option.name) or BIAS.fullmatch(option.name)):
             some = attempt(lambda told=told: [*itertools.islice(every_wrapper(told), MASKED)])
             every = () if isinstance(some, Failure) else some
-            other = next((e for e in every if not attempt(_unlent, e, case)), None)
+            other = next(
+                (e for e in every if not attempt(lambda e=e: [*build(e, case).unlent()])), None
+            )
         for where in filter(functools.partial(takes, other), cases_of(asked.variant).every):
             out = once(other, where, Pass())[0].out if other else Failure("")
             if not isinstance(out, Failure):
@@ -154,10 +159,6 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
         out = once(told, case, Pass())[0].out
         if not isinstance(out, Failure):
             yield unlike(out, play(case).out, "not_open", name=name)
-
-
-def _unlent(wrapper: type[Adapted], case: Case) -> list[str]:
-    return [*build(wrapper, case).unlent()]
 
 
 def _masked_or_not(asked: Asked, wrapper: type[Adapted]) -> dict[str, list[type[Adapted]]]:
@@ -463,7 +464,13 @@ def flags(callee: Callee) -> Said:
     Of weights that are returned it is said that they are right; of what is kept the next call is
     to be asked, too.
     """
-    case, way = callee.case, callee.wrapper.call
+    case, way, unmasked = callee.case, callee.wrapper.call, callee.variant.beside("full")
+    alone = isinstance(way, Way) and way.kind not in KINDS and callee.wrapper.causal
+    for name in FLAGS if alone and unmasked is not None else ():
+        opened = Handing(replace(way, mask="", kind=""), {name: False})
+        if (out := callee.out(opened)) is not None:
+            open_to_all = play(replace(case, variant=unmasked)).out
+            yield unlike(out, open_to_all, "not_open", name=name)
     for parameter in callee.parameters:
         flag, value = parameter.name, not parameter.default
         keeps, table = (pattern.fullmatch(flag) for pattern in (FLAG_KEPT, TABLES))

@@ -41,7 +41,8 @@ Four = tuple[torch.Tensor, ...]  # outputs: twice in eval mode, twice in trainin
 
 def training(subject: Subject, case: Case) -> Finding | None:
     """Without dropout training gives what eval mode gives, and draws nothing."""
-    passes = Pass(), Pass(train=True, seed=1), Pass(train=True, seed=2)
+    how: dict[str, Any] = {"train": True, "how": "grad"}
+    passes = Pass(), Pass(seed=1, **how), Pass(seed=2, **how)
     still, one, two = subject.outs(case, *passes)
     draws = not close(one, two)
     if not draws and close(one, still):
@@ -51,7 +52,7 @@ def training(subject: Subject, case: Case) -> Finding | None:
         return finding
     if draws:
         return say("noise_in_training")
-    return say("future_in_training" if subject.leaks(case, train=True) else "mode_matters")
+    return say("future_in_training" if subject.leaks(case, **how) else "mode_matters")
 
 
 def _read(subject: Subject, case: Case) -> Finding | None:

@@ -28,7 +28,7 @@ def followed(call: Callable[..., Any], module: Any, *arguments: Any, **options: 
     if sys.gettrace() or kind.__module__.startswith(OURS):
         return call(module, *arguments, **options)
     _kinds[kind] = getattr(getattr(kind.forward, "__code__", None), "co_filename", "")
-    sys.settrace(_enter)
+    sys.settrace(_note)
     try:
         return call(module, *arguments, **options)
     finally:
@@ -49,25 +49,20 @@ def left_by(judge: Callable[..., Any], *arguments: Any) -> tuple[Any, dict[str, 
         own = (vars(e) for e in kind.__mro__[::-1] if e.__module__ == kind.__module__)
         every = {n: f.__code__ for e in own for n, f in e.items() if inspect.isfunction(f)}
         named = {*dir(nn.Module)}.union(*(code.co_names for code in every.values()))
-        methods |= {
-            n for n in every if n[0] != "_" and n not in named and id(every[n]) not in _left
-        }
+        lost = every.keys() - named
+        methods |= {n for n in lost if n[0] != "_" and id(every[n]) not in _left}
     return said, {"lines_left": [lines[n] for n in sorted(lines)], "methods_left": sorted(methods)}
 
 
-def _enter(frame: FrameType, event: str, arg: Any) -> Any:
+def _note(frame: FrameType, event: str, arg: Any) -> Any:
     code = frame.f_code
     if id(code) not in _left:
         own = code.co_filename in _kinds.values() or not code.co_filename.startswith(ELSEWHERE)
         _left[id(code)] = code, {e.offset for jump in _jumps(code) for e in jump if own}
     left = _left[id(code)][1]
-
-    def note(frame: FrameType, event: str, arg: Any) -> Any:
-        left.discard(frame.f_lasti)
-        return note
-
+    left.discard(frame.f_lasti)
     frame.f_trace_opcodes, frame.f_trace_lines = bool(left), False
-    return note if left else None
+    return _note if left else None
 
 
 @functools.lru_cache(256)
@@ -76,9 +71,8 @@ def _jumps(code: CodeType) -> list[tuple[dis.Instruction, ...]]:
     every = [*dis.get_instructions(code)]
     after = {instruction.offset: every[i:] for i, instruction in enumerate(every)}
     found = []
-    for jump in every:
-        if re.search("JUMP.*_IF_", jump.opname):
-            ends = after[jump.offset][1:], after[jump.argval]
-            last = [next(name for e in rest if ENDS.search(name := e.opname)) for rest in ends]
-            found += [(jump, *(rest[0] for rest in ends))] if "RAISE" not in "".join(last) else []
+    for jump in (e for e in every if re.search("JUMP.*_IF_", e.opname)):
+        ends = after[jump.offset][1:], after[jump.argval]
+        last = [next(name for e in rest if ENDS.search(name := e.opname)) for rest in ends]
+        found += [(jump, *(rest[0] for rest in ends))] if "RAISE" not in "".join(last) else []
     return found
