@@ -18,7 +18,7 @@ from eleven_steps.checks.judge.likeness import blank, failed, same_parts
 from eleven_steps.checks.judge.path import makes_nan
 from eleven_steps.checks.judge.read import FAMILIES
 from eleven_steps.checks.judge.say import Finding, listed, say, together
-from eleven_steps.checks.judge.syntax import dropped_call, returning_nothing
+from eleven_steps.checks.judge.syntax import MASK, dropped_call, op_name, returning_nothing
 from eleven_steps.checks.judge.tell import line_of, tell
 from eleven_steps.checks.know.catalogue import Mistake, mistake_named
 from eleven_steps.checks.know.right import Parts, Scene, planted, play
@@ -155,12 +155,15 @@ def _planted(name: str, case: Case) -> Blame | None:
 
 
 def _situation(blame: Blame) -> tuple:
-    """The step of a difference, and what the call that raised was given."""
+    """The step of a difference, and what the call that raised was given, of a mask its sizes."""
     found, walked = blame.found, blame.walked
     ops = walked.ops
-    read = [walked.readings[i] for i in (ops[-1].given if ops and ops[-1].failed else ())]
+    given = ops[-1].given if ops and ops[-1].failed else ()
+    read = [walked.readings[i] for i in given]
     real = {(e.family, e.who, e.axes) for e in read if e.family in FAMILIES[1:]}
-    return found and found.step, real
+    masks = given if given and op_name(ops[-1]) in MASK else ()
+    masks = {walked.tensors[i].shape[-2:] for i in masks if walked.readings[i].family == "const"}
+    return found and found.step, real, masks
 
 
 def _sizes(blame: Blame) -> list[int]:

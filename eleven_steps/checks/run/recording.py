@@ -135,7 +135,7 @@ def _laid(names: Iterable[str], given: list[Any]) -> dict[str, tuple]:
     """How the parameters of the layers that are given lie in memory, first their shapes."""
     layers = ((n, each) for n, each in zip(names, given, strict=False) if type(each) is nn.Linear)
     every = ((f"{n}.{of}", t) for n, each in layers for of, t in each.named_parameters())
-    return {name: (tuple(t.shape), t.stride(), version_of(t)) for name, t in every}
+    return {name: (tuple(t.shape), t.stride(), version_of(t), id(t)) for name, t in every}
 
 
 def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
