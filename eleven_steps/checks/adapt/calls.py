@@ -96,7 +96,7 @@ def said_of(module: Any, mask: str) -> str:
 
 def shapes_said(said: str) -> list[str]:
     """The shapes in OF_EACH that are said of a mask, whatever the letters: b comes first."""
-    every = re.findall(r"[(\[](b\w*(?:, *\w+)+)[)\]]", said, re.IGNORECASE)
+    every = re.findall(r"[(\[]((?:b|bsz?|batch(?:_?size)?)(?:, *\w+)+)[)\]]", said, re.IGNORECASE)
     ones = [[axis == "1" for axis in re.split(", *", axes)] for axes in every]
     return [e for e in OF_EACH if [axis == "1" for axis in e[1:-1].split(", ")] in ones]
 
