@@ -466,7 +466,8 @@ def flags(callee: Callee) -> Said:
     """
     case, way, unmasked = callee.case, callee.wrapper.call, callee.variant.beside("full")
     alone = isinstance(way, Way) and way.kind not in KINDS and callee.wrapper.causal
-    for name in FLAGS if alone and unmasked is not None else ():
+    own = {*FLAGS} & {parameter.name for parameter in callee.parameters}
+    for name in own if alone and unmasked is not None else ():
         opened = Handing(replace(way, mask="", kind=""), {name: False})
         if (out := callee.out(opened)) is not None:
             open_to_all = play(replace(case, variant=unmasked)).out
