@@ -55,8 +55,7 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     shared = walked.back(i for i, _ in given if i != wrong[0])
     lines = {ops[n].place for n in walked.back([left])} - {None}  # of what is right
     stage, chain = walked.readings[left].stage, walked.back(wrong)
-    # What other calls take, for which it is right to be as it is
-    used = {i for n in {*range(len(ops))} - chain - {number} for i in ops[n].given}
+    used = {i for n in {*range(len(ops))} - chain - {number} for i in ops[n].given}  # elsewhere
     takes = {n: [e.stage or 0 for e in walked.of(ops[n]) if e.family == "projected"] for n in chain}
     own = [n for n in sorted(chain - shared) if n > after and max(takes[n], default=-1) >= stage]
     own = [n for n in own if ops[n].place not in lines and used.isdisjoint(ops[n].gave)]

@@ -348,8 +348,9 @@ class Recorder(TorchFunctionMode):
             if type(value) in (tuple, list) and value and isinstance(value[0], torch.Tensor)
         }
         said = str(error).replace("__index__ method", "'builtin_function_or_method'")
+        sizes = "int" in said  # which the error asks for
         parts = ((n, part) for n, e in every.items() for part in (e if type(e) is tuple else [e]))
-        kinds = {n: type(e).__name__ for n, e in parts if callable(e) or type(e) is float}
+        kinds = {n: type(e).__name__ for n, e in parts if callable(e) or sizes and type(e) is float}
         odd = {n: kind for n, kind in kinds.items() if re.search(rf"('|got |not ){kind}\b", said)}
         calls = tuple(self.place(f, traceback.tb_lasti) for f, traceback in (own or steps)[-2::-1])
         source = places.source_of(frame.f_code)
