@@ -160,7 +160,7 @@ def every_wrapper(asked: Asked) -> Iterator[type[Adapted]]:
     width = main.d_in if "d_in" in names else main.d_out
     calls = [asked.call] if asked.call else _calls(asked, module, width)
     weights, layouts = _by_role(module, asked.layers)
-    rows = {name: len(parameter) for name, parameter in module.named_parameters()}
+    rows = {name: len(e) for name, e in module.named_parameters() if e.dim()}
     if "gate" in changes and rows.get(weights.get("W_query")) == 2 * main.d_out:
         weights["q_gate"] = weights.pop("W_query")
     of_role = _sizes_of_roles(main, width, weights)
