@@ -91,7 +91,8 @@ def said_of(module: Any, mask: str) -> str:
     """The lines about a mask in the docstrings and comments of a class."""
     docs = module.forward.__doc__, type(module).__doc__
     docs = "\n".join([*filter(None, docs), *re.findall("#.*", source_around(type(module))[0])])
-    return " ".join(re.findall(rf"\b{mask}\b[^\n]*(?:\n[^\n:#]+$)*", docs, re.MULTILINE))
+    lines = re.findall(rf"\b{mask}\b[^\n]*(?:\n[^\n:#]+$)*", docs, re.MULTILINE)
+    return " ".join(re.split(r"[;,]\s+\w+:", line)[0] for line in lines)  # to the next name
 
 
 def shapes_said(said: str) -> list[str]:
