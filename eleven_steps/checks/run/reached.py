@@ -42,7 +42,7 @@ def left_by(judge: Callable[..., Any], *arguments: Any) -> tuple[Any, dict[str, 
     said, lines, methods = judge(*arguments), {}, set()
     for code, left in _left.values():
         for jump, end in ((e[0], end) for e in _jumps(code) for end in e if end.offset in left):
-            if jump.offset not in left:
+            if jump.offset not in left and end.positions.lineno:
                 text = linecache.getline(code.co_filename, jump.positions.lineno).strip(" :\n")
                 lines[end.positions.lineno] = f"line {end.positions.lineno} (`{text}`)"
     for kind in _kinds:
