@@ -29,6 +29,7 @@ from eleven_steps.checks.judge.syntax import (
 )
 from eleven_steps.checks.know.exercises.tasks import blockwise
 from eleven_steps.checks.run.cases import LAYERS, close
+from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 
@@ -417,7 +418,10 @@ def _stored(walked: Walk, node: ast.AST) -> int:
     """The size that an attribute of self stores, where nothing of the case has it; else 0."""
     size, case = walked.trace.sizes.get(of_self(node), 0), walked.case
     fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.tensors[:9])
+    besides = {e for e in sizes_besides(case).values() if type(e) is int}
+    besides |= {case.num_heads // e for e in besides}  # as heads of queries for one of keys
     usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
+    usual |= besides
     return 0 if size in usual else size
 
 
