@@ -147,8 +147,10 @@ def _values(found: Difference, walked: Walk) -> dict[str, Any]:
         values["what"], values["called"] = what, "" if name in ("", what) else f" `{name}`"
         many = what.split(" and ")[-1] in PLURAL
         values["are"], values["them"] = ("are", "them") if many else ("is", "it")
-        maker = walked.makers.get(found.wanted)
-        place = walked.ops[maker[0]].place if maker else None
+        makers = [walked.ops[n] for n in walked.makers.get(found.wanted, ())[:1]]
+        places = [e for op in makers for e in (op.place, *op.calls) if e]  # a helper's, its call
+        named = (e for e in places if re.search(rf"\b{re.escape(name)}\b", e.text))
+        place = next(named, next(iter(places), None))
         apart = place and (found.place is None or place.line != found.place.line)
         # In eval mode dropout hands on the very tensor: the line that names it anew is another.
         apart = apart and not any(n > place.line for n in _lines_of(name, walked, place))
