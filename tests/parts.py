@@ -31,7 +31,7 @@ PARTS = {
     "padding right": ([Padding(LEFT.flip(1))], 6),
     "sinks": ([Sinks()], 7),
     "gate": ([Gate()], 10),
-    "gate of heads": ([Gate(whole=True)], 10),
+    "gate of heads": ([HeadGate()], 10),
     "latent": ([Latent(4)], 2),
     "latent with rope": ([Latent(4, 2), Rope(width=2)], 2),
     "latent of queries": ([Latent(4), QueryLatent(3)], 2),

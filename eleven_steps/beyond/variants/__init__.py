@@ -35,4 +35,4 @@ from eleven_steps.beyond.variants.share import (
     TurnedBack,
 )
 from eleven_steps.beyond.variants.turn import PAIRINGS, Norm, Rope, Temperature, ValueNorm, rotate
-from eleven_steps.beyond.variants.weigh import Differential, Gate, Sinks, Unscaled
+from eleven_steps.beyond.variants.weigh import Differential, Gate, HeadGate, Sinks, Unscaled

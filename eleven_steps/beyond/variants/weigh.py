@@ -32,24 +32,34 @@ class Sinks(Part):
 class Gate(Part):
     """Let each token weigh, from 0 to 1, every feature that its heads bring: step 10.
 
-    Args:
-        whole: whether it weighs each head as one, with one number for all its features.
-
     Source: "Gated Attention for Large Language Models: Non-linearity, Sparsity, and
     Attention-Sink-Free" (2025), as in Qwen3-Next (2025).
     """
 
-    whole: bool = False
     turn = 1  # after a norm of what the heads bring
 
     def learn(self, mha):  # noqa: D102
-        many = mha.num_heads if self.whole else mha.d_out
-        mha.W_gate = nn.Linear(mha.d_in, many, bias=mha.W_query.bias is not None)
+        mha.W_gate = nn.Linear(mha.d_in, mha.d_out, bias=mha.W_query.bias is not None)
 
     def combine(self, call: Call, context):
         """Multiply context (b, num_tokens, d_out) by the gate."""
-        many = context.shape[-1] // call.mha.W_gate.out_features
-        return (context * torch.sigmoid(call.mha.W_gate(call.x)).repeat_interleave(many, -1),)
+        return (context * torch.sigmoid(call.mha.W_gate(call.x)),)
+
+
+@dataclass(frozen=True)
+class HeadGate(Gate):
+    """Let each token weigh every head as one, by one number for all its features: step 10.
+
+    Source: the same paper, as in Ling 3 (2026).
+    """
+
+    def learn(self, mha):  # noqa: D102
+        mha.W_gate = nn.Linear(mha.d_in, mha.num_heads, bias=mha.W_query.bias is not None)
+
+    def combine(self, call: Call, context):
+        """Multiply context (b, num_tokens, d_out), head by head, by the gate."""
+        heads = context.unflatten(-1, (call.mha.num_heads, -1)).movedim(-1, 0)  # head_dim first
+        return (super().combine(call, heads)[0].movedim(0, -1).flatten(-2),)
 
 
 @dataclass(frozen=True)

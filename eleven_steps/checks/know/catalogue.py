@@ -268,7 +268,7 @@ BUILT: dict[str, Callable[..., list[Any]]] = {
     "topk": lambda room, *sizes: [room.TopKeys(*sizes)],
     "sinks": lambda room: [room.Sinks()],
     "unscaled": lambda room: [room.Unscaled()],
-    "gate": lambda room, whole=0: [room.Gate(whole=whole == 1)],
+    "gate": lambda room, whole=0: [room.HeadGate() if whole == 1 else room.Gate()],
     "latent": lambda room, width, turned: [room.Latent(width, turned), room.Rope(width=turned)],
     "linear": lambda room, decays: [room.Linear(tuple(decays.tolist()))],
 }
