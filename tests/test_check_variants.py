@@ -35,9 +35,13 @@ def test_the_lectures_class_is_not_one_with_a_change(variant):
     assert not check_attention(Plain, variant=variant).passed
 
 
-@sampled("variant", ["gqa", "latent", "gate"])
+@sampled("variant", ["latent", "gate"])
 def test_a_class_with_a_change_is_not_the_lectures(variant):
     assert not check_attention(of_style("Plain")[variant]).passed
+
+
+def test_a_class_that_may_have_fewer_heads_of_keys_is_asked_with_as_many_and_with_fewer():
+    assert "with fewer heads of keys" in check_attention(of_style("Plain")["gqa"]).note
 
 
 @sampled("variant", ["other", "cache"])

@@ -46,11 +46,14 @@ def left_by(judge: Callable[..., Any], *arguments: Any) -> tuple[Any, dict[str, 
                 text = linecache.getline(code.co_filename, jump.positions.lineno).strip(" :\n")
                 lines[end.positions.lineno] = f"line {end.positions.lineno} (`{text}`)"
     for kind in _kinds:
-        own = (vars(e) for e in kind.__mro__[::-1] if e.__module__ == kind.__module__)
-        every = {n: f.__code__ for e in own for n, f in e.items() if inspect.isfunction(f)}
-        named = {*dir(nn.Module)}.union(*(code.co_names for code in every.values()))
-        lost = every.keys() - named
-        methods |= {n for n in lost if n[0] != "_" and id(every[n]) not in _left}
+        held = [(e, *pair) for e in kind.__mro__[::-1] for pair in vars(e).items()]
+        held = [(e, n, f.__code__) for e, n, f in held if inspect.isfunction(f)]
+        # Of a method written anew the last counts; of constructors all, which call each other.
+        each = {(n, e if n == "__init__" else None): code for e, n, code in held}
+        named = {*dir(nn.Module)}.union(*(code.co_names for code in each.values()))
+        own = {n: code for e, n, code in held if e.__module__ == kind.__module__}
+        lost = own.keys() - named
+        methods |= {n for n in lost if n[0] != "_" and id(own[n]) not in _left}
     return said, {"lines_left": [lines[n] for n in sorted(lines)], "methods_left": sorted(methods)}
 
 
