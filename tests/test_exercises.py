@@ -92,9 +92,7 @@ def test_what_is_to_be_repaired_is_not_named(identifier):
 
 def count(d_in=768, d_out=768, heads=12, **bias):
     mha = MultiHeadAttention(d_in, d_out, 1024, 0.0, heads, **bias)
-    return {
-        name: sum(p.numel() for p in layer.parameters()) for name, layer in mha.named_children()
-    }
+    return {n: sum(p.numel() for p in layer.parameters()) for n, layer in mha.named_children()}
 
 
 def test_the_numbers_to_explain_are_true():
