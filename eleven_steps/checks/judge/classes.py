@@ -385,10 +385,10 @@ def _wrong(
         STEPS[1:],
     )
     if name := naming.one_mistake(played, blame):
-        trained = once(cls, scene.case, Pass(train=True))[0]
-        parts = trained.parts or (trained.out,)
-        if name == "no_mask" and any(same_parts(parts, scene.at(step)) for step in STEPS):
-            return say("future_in_eval")
+        for trained in once(cls, scene.case, Pass(train=True)) if name == "no_mask" else ():
+            parts = trained.parts or (trained.out,)
+            if any(same_parts(parts, scene.at(step)) for step in STEPS):
+                return say("future_in_eval")
 
         def with_why(name: str, step: int | None) -> Finding:
             return replace(say(name, step, case=None), text=MISTAKES[name].told)

@@ -272,8 +272,9 @@ def _converted(module: nn.Module, dtype: torch.dtype, run: Run, *texts: torch.Te
     run(*(text.to(dtype) for text in texts))
     module.to(was)
     for part, own in buffers.items():
-        now = part._buffers
-        now |= {n: e for n, e in own.items() if getattr(e, "shape", 0) == now[n].shape}
+        shapes = {n: getattr(e, "shape", None) for n, e in part._buffers.items()}  # None may stand
+        same = (n for n, e in own.items() if e is not None and e.shape == shapes.get(n))
+        part._buffers.update({n: own[n] for n in same})
 
 
 def _state(module: nn.Module) -> dict[str, Any]:
