@@ -31,8 +31,10 @@ OTHER_BASE = 5e5
 OTHER_WINDOW, UNMET = 2, (11, 13)  # lengths of texts that were not asked about before
 
 
-def measured(wrapper: type[Adapted]) -> tuple[float, float] | None:
+def measured(wrapper: type[Adapted], num_tokens: int = 4) -> tuple[float, float] | None:
     """The base of the angles, and the share of a head's features that turn; None if neither shows.
+
+    In a text of so many tokens it is measured at the first four.
 
     Sequence f has queries of feature f alone, and one key of it: its score at query n goes as
     cos(n w + c), whatever is turned, and of three in a row the outer ones sum to 2 cos(w) times
@@ -44,7 +46,7 @@ def measured(wrapper: type[Adapted]) -> tuple[float, float] | None:
     if isinstance(module, Failure) or module.W_key.in_features < size:  # it reads a latent
         return None
     same, every = torch.eye(FEATURES), torch.ones(FEATURES, FEATURES)
-    some = [_scores(module.double(), keys) for keys in (same, every)]
+    some = [_scores(module.double(), keys, num_tokens) for keys in (same, every)]
     if any(number is None for number in some):
         return None
     (one, two, three), all_of_it = some
@@ -64,16 +66,16 @@ def measured(wrapper: type[Adapted]) -> tuple[float, float] | None:
     return (near if abs(base / near - 1) < EQUAL else base, many / FEATURES) if base > 1 else None
 
 
-def _scores(module: Adapted, keys: torch.Tensor) -> torch.Tensor | None:
+def _scores(module: Adapted, keys: torch.Tensor, num_tokens: int) -> torch.Tensor | None:
     """Scores of queries 1, 2 and 3 with the key of token 1, (3, FEATURES); None where none show.
 
     Args:
         module: in double precision; where other keys are 0, weights tell scores.
         keys: (FEATURES, FEATURES), in column f that of sequence f.
     """
-    x = torch.zeros(FEATURES, 4, NUM_HEADS * FEATURES).double()
-    x[:, :, :FEATURES] = torch.eye(FEATURES)[:, None]  # feature f in sequence f
-    x[:, :, FEATURES : FEATURES + 4] = torch.eye(4)  # and which token it is
+    x = torch.zeros(FEATURES, num_tokens, NUM_HEADS * FEATURES).double()
+    x[:, :4, :FEATURES] = torch.eye(FEATURES)[:, None]  # feature f in sequence f
+    x[:, :4, FEATURES : FEATURES + 4] = torch.eye(4)  # and which token it is
     x[:, 1, FEATURES + 4 : 2 * FEATURES + 4] = torch.eye(FEATURES)
     spread = 0.05 if "cap" in module.variant else 3.0  # small where a cap would bend the scores
     with torch.no_grad():

@@ -14,6 +14,7 @@ import torch
 
 from eleven_steps.checks.adapt.adapted import is_adapted, takes
 from eleven_steps.checks.judge import in_a_row
+from eleven_steps.checks.judge.other_sizes import measured
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject
 from eleven_steps.checks.judge.training import (
@@ -194,7 +195,6 @@ def beyond(subject: Subject, case: Case) -> Finding | None:
     """A text longer than a class is told that texts are raises, or comes out right."""
     if "context_length" not in getattr(subject.cls, "asked", ["context_length"]):
         return None
-    room = {"context_length": case.context_length}
     longer = replace(case, b=2, num_tokens=2 * case.context_length + 2)
     right = in_a_row.right_seen(
         subject.plain(replace(longer, context_length=longer.num_tokens)), _one
@@ -202,11 +202,13 @@ def beyond(subject: Subject, case: Case) -> Finding | None:
     mine = subject.outs(longer, Pass())[0]
     if isinstance(mine, Failure) or close(mine, right[0].out):
         return None
-    return say(
-        "future_beyond" if subject.leaks(longer) else "differs_beyond",
-        num_tokens=longer.num_tokens,
-        **room,
-    )
+    told = "differs_beyond"
+    if subject.leaks(longer):
+        told = "future_beyond"
+    elif is_adapted(subject.cls) and "rope" in subject.variant:
+        bases = [measured(subject.cls, n) for n in (4, longer.num_tokens)]
+        told = "turned_beyond" if all(bases) and bases[0] != bases[1] else told
+    return say(told, num_tokens=longer.num_tokens, context_length=case.context_length)
 
 
 def stressed(subject: Subject, case: Case) -> Finding | None:
