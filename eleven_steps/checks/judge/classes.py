@@ -147,7 +147,7 @@ def _why(subject: Subject, wrong: Sequence[Case]) -> Iterator[Finding]:
     first, *others = _reasons(subject, wrong, case)
     if with_grad:
         text = together(wording("right_with_grad"), first.text)
-        first = replace(first, text=text, name="right_with_grad")
+        first = replace(first, text=text, claim="beyond")
     yield from (first, *others)
 
 

@@ -194,7 +194,7 @@ def _of_unread(asked: foreign.Asked, error: foreign.Unread) -> Outcome:
     if error.misfit:
         return outcome_of([error.misfit])
     verdict = judged(asked.build, asked.variant)
-    lost = "layers_lost" in verdict.claims and verdict.kind != "unfinished"
+    lost = "lost" in verdict.claims and verdict.kind != "unfinished"
     told = wording("unread_not_told") if lost else ""
     return replace(verdict, message=together(verdict.message, told))
 

@@ -42,6 +42,8 @@ class Calls(NamedTuple):
     name: str  # of the sentence
     passes: Callable[[Case], list[Pass]]  # of a case
     same: bool = False  # whether the last of them has to give the very numbers of the first
+    raises: str | None = ""  # the sentence where one raises, if another; None where none is said
+    third: str = ""  # the sentence where the third is the first that differs, if another
 
     def __call__(self, subject: Subject, case: Case) -> Finding | None:
         """Compare the passes in a case; the first one that is another is told."""
@@ -53,14 +55,11 @@ class Calls(NamedTuple):
         at, other = next(wrong, (0, None))
         if other is None and (not self.same or close(mine[0], mine[-1], SAME)):
             return None
-        raises = isinstance(other, Failure)
-        if raises and self.name == "other_where_expanded":  # which is not contiguous either
-            return None
-        if raises and self.name == "other_where_strided":
-            return say("raises_where_strided", error=other.told)
-        what = wording("raises_error", error=other.told) if raises else wording("differs_there")
-        name = "kept_of_longer" if (self.name, at) == ("something_kept", 2) else self.name
-        return say(name, what=what)
+        name = self.third if at == 2 and self.third else self.name
+        if not isinstance(other, Failure):
+            return say(name, what=wording("differs_there"))
+        error = {"error": other.told, "what": wording("raises_error", error=other.told)}
+        return None if self.raises is None else say(self.raises or name, **error)
 
 
 @functools.cache
@@ -108,15 +107,20 @@ def _weights(case: Case, **options: Any) -> Pass:
 CALLS = (
     Calls("random_in_eval", lambda case: [Pass(seed=1), Pass(seed=2)], same=True),
     Calls("kept_of_same_shape", lambda case: [Pass(), _x(case), Pass(), _x(case)]),
-    Calls("something_kept", lambda case: [_shorter(case), Pass(), _shorter(case), Pass()]),
+    Calls(
+        "something_kept",
+        lambda case: [_shorter(case), Pass(), _shorter(case), Pass()],
+        third="kept_of_longer",
+    ),
     Calls("something_kept", lambda case: [Pass(case.x[:, :1]), Pass()]),
     Calls("kept_in_training", lambda case: [Pass(), *2 * [Pass(train=True)], Pass()], same=True),
     Calls("kept_with_grad", lambda case: [Pass(how="grad"), _x(case, how="grad"), Pass()]),
     Calls("other_in_inference", lambda case: 2 * [Pass(how="inference")]),
     Calls("kept_weights", lambda case: [Pass(), _weights(case)]),
     Calls("copy_follows", lambda case: [Pass(), _weights(case, how="copied")]),
-    Calls("other_where_strided", lambda case: [Pass(how="strided")]),
-    Calls("other_where_expanded", lambda case: [_one_text(case)]),
+    Calls("other_where_strided", lambda _: [Pass(how="strided")], raises="raises_where_strided"),
+    # Where x is expanded it is not contiguous either.
+    Calls("other_where_expanded", lambda case: [_one_text(case)], raises=None),
     Calls("kept_for_all_texts", lambda case: [Pass(in_turn=True)]),
     Calls("other_where_frozen", lambda case: [Pass(), Pass(how="frozen")]),
 )

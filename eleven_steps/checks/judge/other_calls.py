@@ -85,7 +85,7 @@ def called_otherwise(
     said = next((finding for finding in itertools.chain(*rows) if finding is not None), None)
     if said is not None:
         if isinstance(said, Finding):
-            said = Outcome("", "value", said.text, said.step, claims=(said.name,))
+            said = Outcome("", "value", said.text, said.step, claims=(said.claim,))
         return callee.judged, said
     if cached and not callee.pieces:
         return wrapper, say("unread", why=wording("unread_past")).outcome("")

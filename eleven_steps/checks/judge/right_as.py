@@ -47,9 +47,6 @@ POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias
 NORMS = "rms_norm", "layer_norm", "normalize"
 VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
 MOST_READ, MEASURED = 1000, 24  # ways to read: to look for some that turn, and to measure
-# As asked: where gradients are on, before another was called, and read at once.
-RIGHT_BUT = {"right_with_grad", "another_window", "wrong_in_pieces", "wrong_anew"}
-RIGHT_BUT |= {"wrong_in_forks", "another_in_pieces", "wrong_padded_in_pieces"}
 Judge = Callable[[Asked], Outcome]
 
 
@@ -57,7 +54,7 @@ def each_way(judge: Judge, asked: Asked) -> Outcome:
     """Judge a class in each way that it can be built, silently, and say what may be meant."""
     with silenced():
         verdict = _each_way(judge, asked)
-    meant = "no_mask" in verdict.mistakes and "right_as" not in verdict.claims
+    meant = "no_mask" in verdict.mistakes and "right as" not in verdict.claims
     return replace(verdict, note=together(verdict.note, wording("meant_so") if meant else ""))
 
 
@@ -85,9 +82,8 @@ def _each_way(judge: Judge, asked: Asked) -> Outcome:
         return _with_few_heads(judge, ways[0], verdict, module, sized)
     way = ways[-1 if verdict.kind == "unread" else 0]  # the first may not run
     others = _candidates(asked, module, sized)
-    here = not RIGHT_BUT.isdisjoint(verdict.claims)
     late = verdict.mistakes and (verdict.step or 0) > 6  # a mask may be a call's to hand over
-    here = here or late and fitting(way)
+    here = "beyond" in verdict.claims or late and fitting(way)
     instead = None if here else _instead(judge, way, verdict, others)
     if instead is not None:
         return instead
@@ -107,7 +103,7 @@ def _beyond(asked: Asked, verdict: Outcome) -> Outcome:
     """What is said of a wrong class: that it is not judged, where more than an Asked takes part."""
     named = _taking_part(asked)
     unsure = not named or named[0] == "normed"
-    if unsure and verdict.claims == ("differs_made",) and not _compares(asked):
+    if unsure and verdict.claims == ("made",) and not _compares(asked):
         named = "no_table", []
     if not named or verdict.mistakes and named[0] in ("constant", "positions", "normed"):
         return verdict
@@ -166,10 +162,8 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[Variant]
     def has(layer: str) -> bool:
         return any(named_as(layer, name) for name in parameters)
 
-    must, main = (
-        [e for e in ("norm", "sinks", "gate", "latent") if all(map(has, ADDED[e]))],
-        asked.main,
-    )
+    main = asked.main
+    must = [e for e in ("norm", "sinks", "gate", "latent") if all(map(has, ADDED[e]))]
     queries = (e for name, e in parameters.items() if role_of(name) == "W_query")
     must += ["gate"] if any(len(e) == 2 * main.d_out for e in queries) else []
     whole = any(named_as("query_norm", n) and len(e) == main.d_out for n, e in parameters.items())
@@ -223,8 +217,8 @@ def _instead(
                 both = text, verdict.message
                 if "unscaled" in variant:  # a scale is forgotten oftener than left out
                     both = both[::-1]
-                return replace(verdict, message=together(*both), claims=("right_as",))
-            sure = said.mistake or not verdict.mistake or said.claims == ("ignored",)
+                return replace(verdict, message=together(*both), claims=("right as",))
+            sure = said.mistake or not verdict.mistake or "ignored" in said.claims
             if said.kind != "unread" and sure:
                 text = together(wording("asked_as", how=how), said.message)
                 nearest = {*variant.names}, other, replace(said, message=text)

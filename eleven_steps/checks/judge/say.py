@@ -45,7 +45,7 @@ class Outcome:
         sizes: sizes that such a problem starts from, by name.
         solution: the matrices that such a problem asks for, by name.
         reached: of the class that is written step by step, how many steps are right.
-        claims: what the message says, by the names of its sentences, for whoever decides by it.
+        claims: what its sentences claim for whoever decides by it, as sentences.toml has it.
     """
 
     exercise: str
@@ -132,6 +132,7 @@ class Finding:
     name: str = field(default="", compare=False)  # of its first sentence, or of its mistake
     case: Case | None = field(default=None, compare=False)  # that it speaks of, of an exercise's
     reached: int = 0  # steps of a class that are right
+    claim: str = field(default="", compare=False)  # of its first sentence
 
     @property
     def sentence(self) -> str:
@@ -160,9 +161,9 @@ def say(name: str, step: int | None = None, /, **values: Any) -> Finding:
         case = values.get("case", MAIN)
         sentence = with_numbers(mistake.sentence, case) if case else mistake.sentence
         return Finding(step, sentence, name, "mistake", name)
-    usual, text, kind = SENTENCES[name]
+    usual, text, kind, claim = SENTENCES[name]
     text = " ".join(text.format(**{"at": "", **OPTIONS, **values}).split())
-    return Finding(step or usual, text, kind=kind, name=name)
+    return Finding(step or usual, text, kind=kind, name=name, claim=claim)
 
 
 def say_slip(slip: str | tuple[str, str]) -> Finding:
@@ -191,7 +192,7 @@ def outcome_of(findings: list[Finding]) -> Outcome:
     first, kind = wrong[0], "mistake" if mistakes else "value"
     if first.kind == "unfinished":  # nothing is written yet, so nothing is wrong yet
         kind = first.kind
-    claims = tuple(finding.name for finding in wrong[:2])
+    claims = tuple(finding.claim for finding in wrong[:2])
     return Outcome("", kind, message, first.step, mistakes, claims=claims)
 
 

@@ -18,6 +18,7 @@ class Sentence(NamedTuple):
     step: int | None  # that it is about, 1 to 11; None where none is told
     text: str  # what stands in braces is filled in
     kind: str  # of the outcome it makes
+    claim: str  # for whoever decides by it; "" for most
 
 
 # What check_attention is told besides a class, as it is written in Python, and in a shell.
@@ -35,8 +36,9 @@ def wording(name: str, /, **values: Any) -> str:
 
 
 SENTENCES: dict[str, Sentence] = {
-    name: Sentence(None if step == "any" else STEPS.index(step) + 1, text, kind)
+    name: Sentence(None if step == "any" else STEPS.index(step) + 1, text, kind, claim)
     for step, kinds in read_toml("sentences.toml").items()
-    for kind, sentences in kinds.items()
+    for header, sentences in kinds.items()
+    for kind, _, claim in [header.partition(", ")]
     for name, text in sentences.items()
 }
