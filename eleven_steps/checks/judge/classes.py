@@ -27,6 +27,7 @@ from eleven_steps.checks.judge.say import (
     letters_of,
     outcome_of,
     say,
+    step_named,
     together,
 )
 from eleven_steps.checks.judge.subject import Subject, decided, heads_left_out
@@ -176,9 +177,8 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
         if raised:
             otherwise = say("forward_raises", error=out.told, where=where)
         more = "" if raised else decided(subject, wrong, case, where)
-        more = together(
-            naming.result_dropped(blame), more or _here_alone(subject, blame, case, wrong)
-        )
+        more = more or _here_alone(subject, blame, case, wrong)
+        more = together(naming.result_dropped(blame), more)
         yield naming.unknown(subject.cls, blame, out, subject.built.biased, otherwise, more)
 
 
@@ -232,12 +232,8 @@ def _mistakes_of_outputs(subject: Subject, blame: Blame | None, case: Case) -> t
     if blame is None or blame.raised:
         return ()
     again = None if case.qkv_bias else blamed(subject.cls, subject.plain(subject.cases.biased))
-    return next(
-        filter(
-            None, (naming.two_mistakes(played, followed) for followed in (blame, again) if followed)
-        ),
-        (),
-    )
+    found = (naming.two_mistakes(played, followed) for followed in (blame, again) if followed)
+    return next(filter(None, found), ())
 
 
 def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequence[Case]) -> str:
@@ -411,8 +407,8 @@ def _unlike(here: Seen, scene: Scene) -> Finding:
 def _other_tensors(parts: Parts, scene: Scene) -> Finding:
     shapes = [tuple(part.shape) for part in parts]
     came, where = ", ".join(map(str, shapes)), scene.case.where
-    every = ((n, step, [tuple(t.shape) for t in scene[step].values()]) for n, step in NUMBERED)
-    steps = [f"{number} ({step})" for number, step, theirs in every if theirs == shapes]
+    every = ((n, [tuple(t.shape) for t in scene[step].values()]) for n, step in NUMBERED)
+    steps = [step_named(number) for number, theirs in every if theirs == shapes]
     if not steps:
         return say("no_such_shapes", came=came, where=where)
     if any(part.isnan().any() for part in parts):

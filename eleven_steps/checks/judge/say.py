@@ -137,13 +137,12 @@ class Finding:
     @property
     def sentence(self) -> str:
         """What to say of a class, the step first."""
-        return f"Step {self.step} ({STEPS[self.step - 1]}): {self.text}" if self.step else self.text
+        return f"Step {step_named(self.step)}: {self.text}" if self.step else self.text
 
     def outcome(self, exercise: str) -> Outcome:
         """What to say of an exercise where this is all that is to be said."""
-        step = f"step {self.step}: " if self.step else ""
+        text = f"step {self.step}: {self.text}" if self.step else self.text
         mistakes = (self.mistake,) if self.mistake else ()
-        text = step + self.text
         return Outcome(exercise, self.kind, text, self.step, mistakes, reached=self.reached)
 
 
@@ -210,6 +209,11 @@ def honestly(exercise: str, judge: Callable[..., Outcome], *arguments: Any) -> O
 
 
 # The words
+
+
+def step_named(step: int) -> str:
+    """A step by its number and its name, as a message names it."""
+    return f"{step} ({STEPS[step - 1]})"
 
 
 def letters_of(case: Case) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from eleven_steps.checks.judge.say import Finding, came, say, say_slip, sized, together
+from eleven_steps.checks.judge.say import Finding, came, say, say_slip, sized, step_named, together
 from eleven_steps.checks.know.catalogue import MISTAKES
 from eleven_steps.checks.know.exercises.paper import Construct, Paper, Part, Words, plain_words
 from eleven_steps.checks.know.exercises.tasks import Choose, Explain, Order
@@ -171,19 +171,15 @@ def _misplaced(task: Order, place: int, letter: str, done: set[int]) -> Finding 
     line = task.lines[letter]
     here = {"place": place, "letter": letter, "code": line.code}
     needed = NEEDS.get(line.step, (line.step - 1,))
-    if lacking := [_step_named(step) for step in needed if step not in done]:
+    if lacking := [step_named(step) for step in needed if step not in done]:
         word = "step" if len(lacking) == 1 else "steps"
         return say("line_too_early", steps=f"{word} {' and '.join(lacking)}", **here)
     if line.step in done:
-        return say("line_again", step=_step_named(line.step), **here)
+        return say("line_again", step=step_named(line.step), **here)
     if not line.mistake:
         return None
     finding = say("line_wrong", fault=MISTAKES[line.mistake].told, **here)
     return replace(finding, mistake=line.mistake)
-
-
-def _step_named(step: int) -> str:
-    return f"{step} ({STEPS[step - 1]})"
 
 
 # Pencil and paper
