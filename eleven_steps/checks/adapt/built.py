@@ -243,9 +243,8 @@ def _config(parameter: inspect.Parameter, build: Build, sizes: dict[str, Any]) -
         kind = next((e for e in named if near is None or not issubclass(near, e)), near)
     if kind is not None:  # a copy, since a constructor may write into its config
         return copy.deepcopy(_filled(kind, build, *sizes.items()))
-    return (
-        Config({"share": 0.5} | sizes) if called and parameter.default is parameter.empty else None
-    )
+    required = called and parameter.default is parameter.empty
+    return Config({"share": 0.5} | sizes) if required else None
 
 
 def _called(name: str) -> bool:
@@ -386,9 +385,7 @@ def names_in_code(kind: Any) -> frozenset[str]:
 def _codes(kind: Any) -> list[CodeType]:
     kinds = kind.__mro__ if isinstance(kind, type) else ()
     own = (vars(cls).values() for cls in kinds if not cls.__module__.startswith("torch."))
-    return [
-        function.__code__ for values in own for function in values if inspect.isfunction(function)
-    ]
+    return [value.__code__ for values in own for value in values if inspect.isfunction(value)]
 
 
 @functools.cache

@@ -217,10 +217,8 @@ def of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differenc
                 masks = op_name(op) == "add" and beside[0].hidden == "none"
                 return walked.differs(number, 6, "family", index, needs="mask") if masks else None
             before = [walked.readings[i].state for e in walked.ops[:number] for i in e.gave]
-            if step == 7 and {reading.whole for reading in before if reading and reading.grown} == {
-                False
-            }:
-                wanted = "exponentials"
+            grown = {state.whole for state in before if state and state.grown}
+            wanted = "exponentials" if step == 7 and grown == {False} else wanted
             return walked.differs(number, step, "family", index, needs=wanted)
     return None
 

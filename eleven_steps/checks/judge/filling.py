@@ -186,9 +186,8 @@ def mask_sums(callee: Callee) -> Iterator[Finding | None]:
 
     yield _said(outs[2] is None or same[2], "wrong_finite", mask=way.mask)
     if outs[3] is not None:
-        yield unlike(
-            outs[3], callee.right_with(record, callee.variant), "wrong_added", mask=way.mask
-        )
+        wanted = callee.right_with(record, callee.variant)
+        yield unlike(outs[3], wanted, "wrong_added", mask=way.mask)
 
 
 def _form(callee: Callee, ways: Iterable[Padded], sure: bool) -> tuple[Padded | None, bool, str]:

@@ -218,9 +218,8 @@ def _misfit(asked: Asked, weights: Named) -> Finding | None:
         for role, name, shape, right in sorted(odd, key=lambda e: e[0] == "out_proj"):
             step, values = 11 if role == "out_proj" else 2, {"where": letters_of(case)}
             if len(shape) == 1:
-                return say(
-                    "heads_counted", step, name=name, count=shape[0], right=right[0], **values
-                )
+                values |= {"count": shape[0], "right": right[0]}
+                return say("heads_counted", step, name=name, **values)
             return say("layer_shape", step, name=name, shape=shape, right=right, **values)
     return None
 

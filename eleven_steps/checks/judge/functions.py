@@ -81,12 +81,10 @@ def _turned(changed: dict[str, tuple]) -> Finding | None:
 
 
 def _parts(task: Write, reply: Any) -> Parts:
-    several = len(task.names) > 1 and type(reply) in (list, tuple)
-    double = torch.float64  # is as right as float32
-    return tuple(
-        part.float() if is_tensor(part) and part.dtype == double else part
-        for part in (reply if several else (reply,))
-    )
+    parts = reply if len(task.names) > 1 and type(reply) in (list, tuple) else (reply,)
+    double = [is_tensor(part) and part.dtype == torch.float64 for part in parts]
+    # What is double is as right as float32.
+    return tuple(p.float() if wide else p for p, wide in zip(parts, double, strict=True))
 
 
 # What is wrong in one case
@@ -221,9 +219,8 @@ def _why(
 def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | None:
     """Follow a function in a case; None where it cannot be, or does otherwise than before."""
     right = right_of(scene.case)
-    return naming.under_way(
-        followed(ask(answer, "traced_call", task.gets(right.scene)), right, failed(parts))
-    )
+    trace = ask(answer, "traced_call", task.gets(right.scene))
+    return naming.under_way(followed(trace, right, failed(parts)))
 
 
 def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> str:
@@ -263,11 +260,9 @@ def _slip(
     for index, slip in enumerate([] if blank(returned[SIZED]) else _slips(task)):
         name, theirs = slip.mistake, (task.slipped(slip, scene) for scene in scenes)
         how = naming.makes(played, slip) if name else same_everywhere(returned, theirs)
-        if (
-            not how
-            or name
-            and (not naming.proven(how, name, blame) or naming.contradicted(blame, name))
-        ):
+        if name and how:
+            how = naming.proven(how, name, blame) and not naming.contradicted(blame, name)
+        if not how:
             continue
         if task.ships and index == 0:
             dropped = naming.result_dropped(blame)
@@ -356,10 +351,8 @@ def _ignored(task: Write, answer: Any, scene: Scene, parts: Parts) -> str:
 def _given_back(task: Write, parts: Parts, scene: Scene) -> str:
     """Say which argument the first wrong tensor is, if it is one."""
     rows = zip(task.names, parts, task.answer(scene), strict=False)
-    wrong = (
-        (n, p) for n, p, right in rows if is_tensor(p) and is_tensor(right) and not agree(p, right)
-    )
-    own, part = next(wrong, ("", None))
+    rows = ((name, two) for name, *two in rows if all(map(is_tensor, two)))
+    own, (part, _) = next((row for row in rows if not agree(*row[1])), ("", (None, None)))
     if part is None or not any(agree(part, e) for e in task.gets(scene) if is_tensor(e)):
         return ""
     tensors = (pair for step in scene.steps.values() for pair in step.items())

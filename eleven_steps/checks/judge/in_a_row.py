@@ -131,12 +131,8 @@ def row(case: Case) -> list[Pass]:
     """A pass of each state, for one module; weights that are changed stay so."""
     return [
         *(Pass(), _x(case), _shorter(case), Pass(how="strided"), _x(case, how="inference")),
-        *(
-            _one_text(case),
-            Pass(in_turn=True),
-            Pass(gradients=True),
-            _x(case, gradients=True, train=True),
-        ),
+        *(_one_text(case), Pass(in_turn=True), Pass(gradients=True)),
+        _x(case, gradients=True, train=True),
         *(_weights(case, dtype="float64", how="copied"), _weights(case)),
         _weights(case, how="frozen"),
     ]
@@ -152,13 +148,9 @@ def in_any_state(subject: Subject, case: Case) -> Finding | None:
         told = told and isinstance(mine.out, Failure)  # at one size, for all, or as a remark
         if not told and not close(mine.out, right.out):
             return _of_state(subject, case, way, mine, right)
-    learns = all(
-        same_gradients(subject, case, mine, right)
-        for mine, right in pairs
-        if right.gradients and mine.gradients
-    )
-    raised = (mine.out.told for mine, right in pairs if right.gradients and not mine.gradients)
-    if error := next(raised, ""):
+    back = [pair for pair in pairs if pair[1].gradients]
+    learns = all(same_gradients(subject, case, *pair) for pair in back if pair[0].gradients)
+    if error := next((mine.out.told for mine, _ in back if not mine.gradients), ""):
         return replace(say("backward_once", error=error), kind="remark")
     return None if learns else gradients(subject, case) or gradients(subject, case, train=True)
 
@@ -342,9 +334,8 @@ def _learns_otherwise(module: nn.Module, run: Run, x: torch.Tensor) -> str:
         grads = attempt(torch.autograd.grad, out.square().sum(), every, materialize_grads=True)
         found[name] = () if isinstance(grads, Failure) else grads
     usual = found.pop("")  # where there is none it is told elsewhere
-    return next(
-        (n for n, e in found.items() if usual and not (e and all(map(close, usual, e)))), ""
-    )
+    other = (n for n, e in found.items() if not (e and all(map(close, usual, e))))
+    return next(other, "") if usual else ""
 
 
 # A load hook

@@ -45,10 +45,7 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 from eleven_steps.checks.run.variant import Variant
 
-INPUTS = [
-    re.compile(f"{letter}|{name}s?(_states)?")
-    for letter, name in zip("qkv", ("query", "key", "value"), strict=True)
-]
+INPUTS = [re.compile(e) for e in ("k|keys?(_states)?", "v|values?(_states)?")]
 OTHER = re.compile(r"(x_)?context|memory|encoder_hidden_states|(key_value|kv|cross)_states")
 IDS = {  # what numbers tokens says where each stands, or of which document it is
     "wrong_positions": re.compile(r"pos(ition)?_?ids|(input_)?pos(itions?)?"),
@@ -144,9 +141,8 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
         if not other and (PATHS.search(option.name) or BIAS.fullmatch(option.name)):
             some = attempt(lambda told=told: [*itertools.islice(every_wrapper(told), MASKED)])
             every = () if isinstance(some, Failure) else some
-            other = next(
-                (e for e in every if not attempt(lambda e=e: [*build(e, case).unlent()])), None
-            )
+            whole = (e for e in every if not attempt(lambda e=e: [*build(e, case).unlent()]))
+            other = next(whole, None)
         for where in filter(functools.partial(takes, other), cases_of(asked.variant).every):
             out = once(other, where, Pass())[0].out if other else Failure("")
             if not isinstance(out, Failure):
@@ -243,9 +239,8 @@ def in_pieces(callee: Callee) -> Said:
             return call(*given)
 
         after = callee.out(Given(function=at_once_after, first=call.first))
-        yield unlike(
-            Failure("") if after is None else after, callee.right, "after_pieces", past=way.past
-        )
+        after = Failure("") if after is None else after
+        yield unlike(after, callee.right, "after_pieces", past=way.past)
         most = yield from _out_to_the_end(callee, way)
         callee.notes.append(wording("right_in_pieces", past=way.past, kept=_kept(way), most=most))
         callee.tried.append(way)
@@ -307,7 +302,7 @@ def by_name(callee: Callee) -> Said:
 def three_inputs(callee: Callee) -> Said:
     """Keys and values may be made of an input each, in this order, or both of another sequence."""
     names, way, case = [p.name for p in callee.parameters], callee.wrapper.call, callee.case
-    key, value = (next(filter(pattern.fullmatch, names), "") for pattern in INPUTS[1:])
+    key, value = (next(filter(pattern.fullmatch, names), "") for pattern in INPUTS)
     if other := "" if key and value else next(filter(OTHER.fullmatch, callee.left), ""):
         key = value = other
     if not (key and value and isinstance(way, Way)):
@@ -416,10 +411,8 @@ def by_ids(callee: Callee) -> Said:
     """Each text has the positions that are its own, and each document is as if it were alone."""
     case = callee.case
     tokens = torch.arange(case.num_tokens) + torch.arange(case.b)[:, None]
-    rows = {
-        "wrong_positions": (tokens + 1) % case.num_tokens,
-        "wrong_documents": tokens // 3 % 3 + 1,
-    }
+    rows = {"wrong_positions": (tokens + 1) % case.num_tokens}
+    rows["wrong_documents"] = tokens // 3 % 3 + 1
     for name, what in itertools.product(callee.left, IDS):
         if not IDS[what].fullmatch(name):
             continue
@@ -428,9 +421,8 @@ def by_ids(callee: Callee) -> Said:
             yield unlike(whole, parts, what, name=name)
             if what == "wrong_positions" and "rope" in callee.variant:
                 later = torch.arange(1, case.num_tokens + 1).expand(case.b, -1)
-                yield unlike(
-                    _with_ids(callee, name, later, True)[0], plain, "wrong_shifted", name=name
-                )
+                moved, *_ = _with_ids(callee, name, later, True)
+                yield unlike(moved, plain, "wrong_shifted", name=name)
             callee.settled.add(name)
         elif whole is not None and name == "position_ids" and "rope" in callee.variant:
             yield None if getattr(callee.wrapper.call, "turns", ()) else say("unused_ids")

@@ -164,17 +164,15 @@ class Walk:
 
     def across(self, index: int) -> bool:
         """Whether an axis holds features of several heads, or a part of one: no whole heads."""
-        axes = zip(self.readings[index].axes or (), self.tensors[index].shape, strict=False)
+        axes = [*zip(self.readings[index].axes or (), self.tensors[index].shape, strict=False)]
         one, maker = self.case.head_dim, self.ops[self.makers.get(index, [-1])[0]]
         before = self.readings[maker.given[0]] if maker.given else Reading("const")
         cuts = index in self.makers and op_name(maker) in CUT - {"setitem"}
         cut = cuts and "hd" in (before.axes or ())
         if cut and "d" in dict(self.readings[index].fixed):
             return one > 1
-        return any(
-            axis == "hd" and (size == one or size % one) or axis == "d" and cut and size != one
-            for axis, size in axes
-        )
+        joined = any(axis == "hd" and (size == one or size % one) for axis, size in axes)
+        return joined or cut and any(axis == "d" and size != one for axis, size in axes)
 
 
 def same_numbers(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:

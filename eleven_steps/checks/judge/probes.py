@@ -175,11 +175,8 @@ def devices(subject: Subject, case: Case) -> Finding | None:
 
 def long_text(subject: Subject, case: Case) -> Finding | None:
     """Compare where a text is long: a mask or a window may end."""
-    tokens = {"num_tokens": case.num_tokens}
-    mine, right = (
-        subject.outs(case, Pass())[0],
-        in_a_row.right_seen(subject.plain(case), _one)[0].out,
-    )
+    tokens, mine = {"num_tokens": case.num_tokens}, subject.outs(case, Pass())[0]
+    right = in_a_row.right_seen(subject.plain(case), _one)[0].out
     if close(mine, right):
         return None
     if isinstance(mine, Failure):
@@ -196,11 +193,9 @@ def beyond(subject: Subject, case: Case) -> Finding | None:
     if "context_length" not in getattr(subject.cls, "asked", ["context_length"]):
         return None
     longer = replace(case, b=2, num_tokens=2 * case.context_length + 2)
-    right = in_a_row.right_seen(
-        subject.plain(replace(longer, context_length=longer.num_tokens)), _one
-    )
-    mine = subject.outs(longer, Pass())[0]
-    if isinstance(mine, Failure) or close(mine, right[0].out):
+    fitting = subject.plain(replace(longer, context_length=longer.num_tokens))
+    mine, right = subject.outs(longer, Pass())[0], in_a_row.right_seen(fitting, _one)[0].out
+    if isinstance(mine, Failure) or close(mine, right):
         return None
     told = "differs_beyond"
     if subject.leaks(longer):

@@ -89,11 +89,8 @@ def laid_out(
             if (along[at[axis]] == found[:, k]).all() and len(np.unique(along[along >= 0])) > 1:
                 own.append(((np.diff(along) != 0).sum(), k))
                 held.add(k)
-                if (
-                    table.letters[k] in "ijn"
-                    and size <= table.indices[:, k].max()
-                    and min(along) >= 0
-                ):
+                some = size <= table.indices[:, k].max() and min(along) >= 0
+                if some and table.letters[k] in "ijn":
                     places.append((table.letters[k], tuple(map(int, along))))
         axes[axis] = "".join(table.letters[k] for _, k in sorted(own)) or ("?" if size > 1 else "")
     free = {k for k in numbers if k not in fixed and (found[:, k] != found[0, k]).any()}

@@ -138,9 +138,7 @@ def _single(case: Case, main: Case) -> Iterator[tuple[str, Case]]:
     names = "qkv_bias", "b", "num_tokens", "d_in", "num_heads", "head_dim", "context_length"
     for name in names:
         if getattr(case, name) != getattr(main, name):
-            sizes = {letter: getattr(case, letter) for letter in names} | {
-                name: getattr(main, name)
-            }
+            sizes = {letter: getattr(main if letter == name else case, letter) for letter in names}
             sizes["d_out"] = sizes["num_heads"] * sizes.pop("head_dim")
             sizes["context_length"] = max(sizes["context_length"], sizes["num_tokens"])
             yield name, replace(case, **sizes)

@@ -123,10 +123,10 @@ def operands(place: Place | None) -> Iterator[str]:
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
         for argument in given:
             parts = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
-            signed = ((e, e.operand if isinstance(e, ast.UnaryOp) else e) for e in parts)
-            yield from (
-                ast.unparse(e) for e, plain in signed if not isinstance(plain, ast.Constant)
-            )
+            plain = (getattr(e, "operand", e) for e in parts)  # without a minus
+            for part, number in zip(parts, plain, strict=True):
+                if not isinstance(number, ast.Constant):
+                    yield ast.unparse(part)
     elif isinstance(node, ast.Attribute | ast.Subscript):
         yield ast.unparse(node.value)
 
@@ -147,17 +147,12 @@ def parsed(source: str) -> ast.AST:
 def set_in(tree: ast.AST, line: int) -> dict[str, list[tuple[int, ast.AST]]]:
     """The lines at which each name of the function around a line is set, and what it is set to."""
     found: dict[str, list[tuple[int, ast.AST]]] = {}
-    every = (statement for statement in ast.walk(tree) if isinstance(statement, ast.FunctionDef))
-    own = next(
-        (function for function in every if function.lineno <= line <= function.end_lineno), tree
-    )
-    for node in (
-        statement
-        for statement in ast.walk(own)
-        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.For) and target_of(statement)[0]
-    ):
+    every = (function for function in ast.walk(tree) if isinstance(function, ast.FunctionDef))
+    own = next((e for e in every if e.lineno <= line <= e.end_lineno), tree)
+    setting = ast.Assign | ast.AnnAssign | ast.For
+    for node in (statement for statement in ast.walk(own) if isinstance(statement, setting)):
         value, target = target_of(node)
-        for part in ast.walk(target):
+        for part in ast.walk(target) if value else ():
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 found.setdefault(part.id, []).append((node.lineno, value))
     return found

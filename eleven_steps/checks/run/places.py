@@ -241,10 +241,8 @@ def numbers_in(module: nn.Module, *kept: dict[str, Any], told: tuple[Any, ...] =
         found += chain(*(code.co_consts for code in _codes(function.__code__)))
         if function not in told:
             found += (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
-    for value in [*found]:
-        found += (
-            value if isinstance(value, tuple) else value.values() if type(value) is dict else ()
-        )
+    tuples = (value for value in found if isinstance(value, tuple))
+    found += chain(*tuples, *(value.values() for value in found if type(value) is dict))
     return {value for value in found if type(value) in (int, float)}
 
 
@@ -297,9 +295,7 @@ def _is_of(node: Function, code: CodeType) -> bool:
     # Of several in a line it is the one with all of the code in its body.
     body = node.body
     begin, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
-    there = (
-        position for position in code.co_positions() if position[3]
-    )  # some steps stand nowhere
+    there = (e for e in code.co_positions() if e[3])  # some steps stand nowhere
     return all(begin <= (line, at) and (last, up_to) <= end for line, last, at, up_to in there)
 
 
@@ -309,12 +305,9 @@ def _body(node: Function) -> list[ast.AST]:
 
 def _read(node: Function, code: CodeType) -> set[str]:
     """The names that a function reads and that are neither its own nor of a function around it."""
-    names = [
-        inner for part in _body(node) for inner in ast.walk(part) if isinstance(inner, ast.Name)
-    ]
-    own = {inner.arg for inner in ast.walk(node) if isinstance(inner, ast.arg)} | {
-        *code.co_freevars
-    }
+    inside = [inner for part in _body(node) for inner in ast.walk(part)]
+    names = [inner for inner in inside if isinstance(inner, ast.Name)]
+    own = {*code.co_freevars} | {e.arg for e in ast.walk(node) if isinstance(e, ast.arg)}
     own |= {name.id for name in names if not isinstance(name.ctx, ast.Load)}
     return {name.id for name in names} - own
 

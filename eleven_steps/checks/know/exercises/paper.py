@@ -98,11 +98,9 @@ def practice(kind: str, seed: int) -> Paper:
     if type(seed) is not int:
         raise TypeError(f"seed is {seed!r} ({type(seed).__name__}): an int is expected")
     generator = torch.Generator().manual_seed(seed % 2**63)
-    make = dict(
-        zip(PRACTISED, (_fresh_shapes, _fresh_head, _fresh_columns, _fresh_heads), strict=True)
-    )
+    makers = _fresh_shapes, _fresh_head, _fresh_columns, _fresh_heads  # in the order of PRACTISED
     while True:
-        paper = make[kind](f"practice.{kind}.{seed}", generator)
+        paper = makers[PRACTISED.index(kind)](f"practice.{kind}.{seed}", generator)
         if paper is not None and _telling(paper):
             return paper
 
@@ -111,9 +109,8 @@ def practice(kind: str, seed: int) -> Paper:
 
 
 def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
-    sizes = dict(
-        zip(SHEET_LETTERS, _integers(2, LARGEST + 1, (5,), generator).tolist(), strict=True)
-    )
+    drawn = _integers(2, LARGEST + 1, (5,), generator).tolist()
+    sizes = dict(zip(SHEET_LETTERS, drawn, strict=True))
     if len({*sizes.values()}) < len(sizes):
         return None
 
