@@ -6,13 +6,14 @@ what is established, in numbers where it is a guess; sentences are made elsewher
 
 import ast
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import torch
 
 from eleven_steps.checks.judge.meeting import MEETINGS, of_another
 from eleven_steps.checks.judge.path import Difference, Walk, makes_nan, same_numbers, stage_of
-from eleven_steps.checks.judge.read import FAMILIES, HIDDEN
+from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, State
 from eleven_steps.checks.judge.syntax import (
     CUT,
     MASK,
@@ -25,6 +26,7 @@ from eleven_steps.checks.judge.syntax import (
     of_self,
     op_name,
     parsed,
+    place_of,
     set_in,
 )
 from eleven_steps.checks.know.exercises.tasks import blockwise
@@ -84,26 +86,31 @@ def never_filled(walked: Walk, number: int, op: Op, step: int) -> Difference | N
 # Scores on their way to weights
 
 
+def _scores_given(walked: Walk, op: Op) -> tuple[int | None, State | None]:
+    """The first scores that a call is given, and how far they have come."""
+    index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
+    return index, None if index is None else walked.readings[index].state
+
+
 def some_keys_alone(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """A softmax, or what else works on scores, that lacks some keys: in blocks, or for good.
 
     In blocks rows are divided by their sums at the end, and a softmax takes a whole row.
     """
-    given = [i for i in op.given if walked.readings[i].family == "scores"]
-    if not given:
+    index, state = _scores_given(walked, op)
+    if index is None:
         return None
-    before, softmax = walked.readings[given[0]], "softmax" in op_name(op)
-    lost = softmax and "j" in (before.axes or ()) and lacks_keys(walked, given[0])
+    before, softmax = walked.readings[index], "softmax" in op_name(op)
+    lost = softmax and "j" in (before.axes or ()) and lacks_keys(walked, index)
     unread = not op.failed and op.gave and not walked.readings[op.gave[0]].state
     own = op_name(op) in MASK or softmax  # wrong by itself, whatever comes later
-    unread = unread and not own and (before.tokens or not before.state)
+    unread = unread and not own and (before.tokens or not state)
     return in_blocks(walked) if lost or unread else None
 
 
 def not_grown(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Scores, or logarithms of weights, that stand where their exponentials belong."""
-    index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
-    state = None if index is None else walked.readings[index].state
+    index, state = _scores_given(walked, op)
     if state is None or state.grown:
         return None
     logs = (walked.tensors[index].exp().sum(-1) - 1).abs().max() < 1e-6
@@ -113,21 +120,18 @@ def not_grown(walked: Walk, number: int, op: Op, step: int) -> Difference | None
 
 def not_weights_yet(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Scores that meet the values before they are weights, or whose rows do not sum to 1."""
-    index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
-    if step != 8 or op_name(op) not in MEET or index is None:
+    index, state = _scores_given(walked, op)
+    if step != 8 or op_name(op) not in MEET or not state:
         return None
-    state = walked.readings[index].state
-    if state and not state.grown:
+    if not state.grown:
         masked = state.hidden == "right" or not walked.right.hidden.any()
         return walked.differs(number, 7 if masked else 6, "skipped", index, for_step=8)
-    rows = state and not state.whole and not op.failed
-    return walked.differs(number, 7, "rows", index) if rows else None
+    return None if state.whole or op.failed else walked.differs(number, 7, "rows", index)
 
 
 def left_the_way(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Scores that a call scales, hides or grows otherwise than on their way to weights."""
-    index = next((i for i in op.given if walked.readings[i].family == "scores"), None)
-    before = None if index is None else walked.readings[index].state
+    index, before = _scores_given(walked, op)
     if index is None and _scales(walked, number):  # queries or keys, before they meet
         states = [reading.state for reading in walked.readings if reading.state]
         grown = next((state for state in states if state.grown), None)
@@ -304,8 +308,8 @@ def _as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> t
 def capped_late(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Whether a tanh caps scores that were masked before."""
     for at, call in enumerate(walked.ops):
-        read = [i for i in call.given if walked.readings[i].family == "scores"]
-        if op_name(call) == "tanh" and read and (walked.tensors[read[0]] < HIDDEN).any():
+        index, _ = _scores_given(walked, call) if op_name(call) == "tanh" else (None, None)
+        if index is not None and (walked.tensors[index] < HIDDEN).any():
             return walked.differs(at, 6, "capped")
     return None
 
@@ -315,52 +319,65 @@ def capped_late(walked: Walk, number: int, op: Op, step: int) -> Difference | No
 
 def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """A size that is none of the case, or that is read off x and is not one that is needed."""
-    nodes, case, stop = around(op.place), walked.case, walked.stop
-    sizes, known = case.letters, stop.numbers if stop else {}
+    case, stop, raised = walked.case, walked.stop, op.failed
     b, n, h, d = case.b, case.num_tokens, case.num_heads, case.head_dim
-    if not nodes:  # of a view that raises the numbers tell
+    if not around(op.place):  # of a view that raises the numbers tell
         odd = [e for e in op.numbers if type(e) is int and e not in (b, n, h, d, case.d_out, -1)]
-        view = op.failed and odd and op_name(op) in ("view", "reshape")
-        values = {"name": str(odd[0]), "size": odd[0], "needs": ""} if view else {}
-        return Difference(1, "size", number, values=values) if view else None
+        view = raised and odd and op_name(op) in ("view", "reshape")
+        return Difference(1, "size", number, values=_size(str(odd[0]), odd[0])) if view else None
     four = {b, n, h, d} if len(op.numbers) == 4 else {b, n, h, d, case.d_out, b * h}
-    needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*sizes.values()})
-    failed, tensors = op.failed, stop.tensors if stop else {}
-    if failed and step == 6 and (cut := _made_for(walked, op)):
-        number, known = cut
-        op, nodes, tensors = walked.ops[number], around(walked.ops[number].place), {}
-    todo, seen = [nodes[0 if failed else -1]], set()
+    needed = {3: four, 4: four, 6: {n}, 9: four, 10: four}.get(step, {*case.letters.values()})
+    known, tensors = (stop.numbers, stop.tensors) if stop else ({}, {})
+    if raised and step == 6 and (cut := _made_for(walked, op)):
+        (number, known), tensors = cut, {}
+        op = walked.ops[number]
     source, first = walked.source_at(op.place)
-    tree, at = parsed(source), op.place.line - first + 1
+    own = set_in(parsed(source), op.place.line - first + 1)
+    for node in _sizes_behind(around(op.place)[0 if raised else -1], own, known, tensors):
+        if size := _stored(walked, node):
+            name = f"self.{node.attr}"
+            place = set_at(walked, name) or op.place
+            return Difference(1, "size", number, place, values=_size(name, size))
+        name = getattr(node, "id", "")
+        if not raised or step == 5 or name not in known or known[name] in needed:
+            continue
+        values, reads = _size(name, known[name], step), [*filter(_is_read, own.get(name, ()))]
+        if op.calls and name not in own:
+            return _handed(walked, number, step, values)
+        fitting = {n for n in known if known[n] in needed - {*op.numbers}}
+        # x has no other size that fits
+        there = step in (3, 10) and {b, n} <= {*op.numbers}
+        if reads and (there or _another_meant(parsed(source), reads[0], fitting)):
+            return walked.differs(number, step, "size", **values)
+        if reads:
+            return Difference(1, "size", number, place_of(reads[0], first), values=values)
+    return None
+
+
+def _size(name: str, size: int, step: int = 0) -> dict[str, Any]:
+    """What is told of a wrong size; that of a mask is known to be num_tokens."""
+    return {"name": name, "size": size, "needs": "num_tokens" if step == 6 else ""}
+
+
+def _sizes_behind(
+    start: ast.AST, own: dict[str, list], known: Collection[str], tensors: Collection[str]
+) -> Iterator[ast.AST]:
+    """The parts of an expression, and of what the sizes in it were set to, each name once."""
+    todo, seen = [start], {*tensors}
     while todo:
         for node in ast.walk(todo.pop()):
-            if found := _stored(walked, node):
-                values = {"name": f"self.{node.attr}", "size": found, "needs": ""}
-                place = set_at(walked, values["name"]) or op.place
-                return Difference(1, "size", number, place, values=values)
-            if not isinstance(node, ast.Name) or node.id in {*seen, *tensors}:
-                continue
-            seen.add(node.id)
-            size, own = known.get(node.id, 0), set_in(tree, at).get(node.id, ())
-            odd = failed and node.id in known and step != 5 and size not in needed
-            if odd and op.calls and not own:  # a helper is handed it
-                return _handed(walked, number, node.id, size, step)
-            for line, value in own:
-                read = any(call_name(part) in ("shape", "size", "len") for part in ast.walk(value))
-                if odd and read:
-                    text = ast.unparse(value)
-                    place = Place(line + first - 1, text, text)
-                    needs = "num_tokens" if step == 6 else ""
-                    values = {"name": node.id, "size": size, "needs": needs}
-                    fitting = {n for n in known if known[n] in needed - {*op.numbers}}
-                    # x has no other size that fits
-                    there = step in (3, 10) and {b, n} <= {*op.numbers}
-                    if there or _another_meant(tree, value, fitting):
-                        return walked.differs(number, step, "size", **values)
-                    return Difference(1, "size", number, place, values=values)
-                if not read and (node.id in known or isinstance(value, ast.Tuple)):
-                    todo.append(value)
-    return None
+            if isinstance(node, ast.Name):
+                if node.id in seen:
+                    continue
+                seen.add(node.id)
+                values = (e for e in own.get(node.id, ()) if not _is_read(e))
+                todo += (e for e in values if node.id in known or isinstance(e, ast.Tuple))
+            yield node
+
+
+def _is_read(value: ast.AST) -> bool:
+    """Whether a size is read off a tensor."""
+    return any(call_name(part) in ("shape", "size", "len") for part in ast.walk(value))
 
 
 def _made_for(walked: Walk, op: Op) -> tuple[int, dict[str, int]] | None:
@@ -370,34 +387,26 @@ def _made_for(walked: Walk, op: Op) -> tuple[int, dict[str, int]] | None:
         size = walked.tensors[index].shape[-1:].numel()
         if walked.readings[index].family != "const" or size in (1, walked.case.num_tokens):
             continue
-        made = len(walked.ops)
-        # What changes nothing gives back what it is given, and is among its makers.
-        while earlier := [n for n in walked.makers.get(index, ()) if n < made]:
-            made = earlier[-1]
+        for made in walked.ancestry(index):
             cut, here = walked.ops[made], walked.ops[made].calls == op.calls
-            nodes = around(cut.place)[:1]
-            nodes = [getattr(node, "slice", node) for node in nodes]
+            nodes = [getattr(node, "slice", node) for node in around(cut.place)[:1]]
             names = {e.id for node in nodes for e in ast.walk(node) if isinstance(e, ast.Name)}
             named = {name for name in names if not here or known.get(name) == size}
             if len(named) == 1 and (here or op_name(cut) == "getitem"):
                 return made, {named.pop(): size}
-            index = next(iter(cut.given), None)
     return None
 
 
-def _handed(walked: Walk, number: int, name: str, size: int, step: int) -> Difference:
+def _handed(walked: Walk, number: int, step: int, values: dict[str, Any]) -> Difference:
     """A wrong size that a helper was handed: at the call, or where it was read for that."""
-    call = walked.ops[number].calls[0]
+    call, name = walked.ops[number].calls[0], values["name"]
     source, first = walked.source_at(call)
     own = set_in(parsed(source), call.line - first + 1)
-    values = {"name": name, "size": size, "needs": "num_tokens" * (step == 6)}
-    node = next(iter(around(call)), None)
-    for argument in getattr(node, "args", ()):
-        for line, value in own.get(getattr(argument, "id", ""), ()):
-            if argument.id == name and call_name(value) == "shape":
-                text = ast.unparse(value)
-                place = Place(line + first - 1, text, text)
-                return Difference(1, "size", number, place, values=values)
+    arguments = [argument for node in around(call)[:1] for argument in getattr(node, "args", ())]
+    handed = any(getattr(argument, "id", "") == name for argument in arguments)
+    for value in own.get(name, ()) if handed else ():
+        if call_name(value) == "shape":
+            return Difference(1, "size", number, place_of(value, first), values=values)
     return Difference(step, "size", number, call, values=values)
 
 
@@ -419,18 +428,15 @@ def _stored(walked: Walk, node: ast.AST) -> int:
     besides = {e for e in sizes_besides(case).values() if type(e) is int}
     besides |= {case.num_heads // e for e in besides}  # as heads of queries for one of keys
     usual = {0, 1, *case.letters.values(), case.b * case.num_heads, 3 * case.d_out * fused}
-    usual |= besides
-    return 0 if size in usual else size
+    return 0 if size in usual | besides else size
 
 
 def set_at(walked: Walk, text: str) -> Place | None:
     """The line of the class that sets a name or an attribute; None where its source has none."""
     for node in ast.walk(parsed(walked.trace.source)):
-        if isinstance(node, ast.Assign):
-            targets = [ast.unparse(e) for t in node.targets for e in getattr(t, "elts", [t])]
-            if text in targets:
-                line = ast.unparse(node)
-                return Place(node.lineno + walked.trace.first - 1, line, line, line)
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if text in [ast.unparse(e) for t in targets for e in getattr(t, "elts", [t])]:
+            return place_of(node, walked.trace.first)
     return None
 
 

@@ -31,6 +31,7 @@ from eleven_steps.checks.judge.syntax import (
     of_self,
     op_name,
     parsed,
+    place_of,
     returning_nothing,
     set_in,
     step_for,
@@ -273,8 +274,8 @@ def _uncalled(walked: Walk) -> Difference | None:
     own = set_in(parsed(stop.source), stop.place.line - stop.first + 1)
     for name in filter(stop.odd.get, re.findall(r"(?:self\.)?\b\w+\b(?!\()", stop.place.statement)):
         kind, place, text = stop.odd[name], next(iter(stop.calls), stop.place), ""
-        for line, value in own.get(name, ()):
-            line, text = line + stop.first - 1, ast.unparse(value)
+        for value in own.get(name, ()):
+            line, text = value.lineno + stop.first - 1, ast.unparse(value)
             place = Place(line, f"{name} = {text}", f"{name} = {text}()", f"{text}()")
         read = {of_self(e) for node in around(place)[-1:] for e in ast.walk(node)}
         read -= {"", *walked.trace.sizes}
@@ -423,7 +424,6 @@ def _used_later(walked: Walk, path: list, place: Place, depth: int) -> int:
     lines = (e for e in ast.walk(tree) if isinstance(e, ast.stmt) and not hasattr(e, "body"))
     for node in sorted(lines, key=lambda line: line.lineno):
         own = (e.id for e in ast.walk(node) if isinstance(e, ast.Name) and e.id in names)
-        line, text, name = node.lineno + first - 1, ast.unparse(node), next(own, "")
-        if name and line > place.line:
-            return _stands(walked, Place(line, text, text, name), depth + 1)
+        if (name := next(own, "")) and node.lineno + first - 1 > place.line:
+            return _stands(walked, place_of(node, first, name), depth + 1)
     return 1

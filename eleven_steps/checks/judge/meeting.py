@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 
 from eleven_steps.checks.judge.path import Difference, Walk, own_text
+from eleven_steps.checks.judge.read import Reading
 from eleven_steps.checks.judge.syntax import CUT, MEET, TURN, in_meeting, op_name, step_for
 from eleven_steps.checks.run.recording import Op
 
@@ -96,10 +97,9 @@ def _left_over(walked: Walk, who: str, start: list[int], fixed: set[str]) -> lis
 
 def skipped(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """An operand that comes from before the step that the call needs."""
-    families = {walked.readings[i].family for i in op.given}
     for own in op.given:
         index = _unturned(walked, own, step)
-        if lost := _lost(walked, op, op_name(op), step, families, index, own):
+        if lost := _lost(walked, op, step, own, walked.readings[index]):
             return walked.differs(number, lost, "skipped", index, for_step=max(step, 3))
     return None
 
@@ -110,15 +110,12 @@ def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     Only where the values come to it with tokens before heads: others are swapped back in a line
     of their own.
     """
-    index, maker = next(iter(op.gave if op_name(op) == "einsum" else op.given), None), number + 1
-    while earlier := [n for n in walked.makers.get(index, ()) if n < maker]:
-        maker = earlier[-1]
-        made = walked.ops[maker]
-        if op_name(made) not in JOINING or not made.given:
-            break
-        index = made.given[0]
-    if not earlier or op_name(made) != "einsum":
+    index = next(iter(op.gave if op_name(op) == "einsum" else op.given), None)
+    chain = walked.ancestry(index, number + 1)
+    maker = next((n for n in chain if op_name(walked.ops[n]) not in JOINING), None)
+    if maker is None or op_name(made := walked.ops[maker]) != "einsum":
         return None
+    index = made.gave[0]
     values = any(one.family == "projected" and one.stage == 3 for one in walked.of(made))
     reading, usual = walked.readings[index], [*"bnhd"]
     axes = [*(reading.axes or ())] if values and reading.family == "context" else usual
@@ -129,20 +126,21 @@ def ordered(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
 
 def _unturned(walked: Walk, index: int, step: int) -> int:
     """The tensor that another one is with its axes moved on the way into a call of this step."""
-    while numbers := walked.makers.get(index):
-        op = walked.ops[numbers[-1]]
-        if walked.steps[numbers[-1]] != step or op_name(op) not in TURN:
+    for number in walked.ancestry(index):
+        if walked.steps[number] != step or op_name(walked.ops[number]) not in TURN:
             break
-        index = op.given[0]
+        index = walked.ops[number].given[0]
     return index
 
 
-def _lost(walked, op, name, step, families, index, own) -> int:
-    """The step that an operand has not been through; 0 if none."""
-    reading = walked.readings[index]
-    stage, axes = reading.stage, [a for a in reading.axes or () if a]
+def _lost(walked: Walk, op: Op, step: int, own: int, reading: Reading) -> int:
+    """The step that an operand, own, has not been through; 0 if none.
+
+    It is read as it was before its axes were moved for the call.
+    """
+    name, stage, axes = op_name(op), reading.stage, [a for a in reading.axes or () if a]
     projected, context = reading.family == "projected", reading.family == "context"
-    if step == 8 and "scores" not in families:
+    if step == 8 and "scores" not in {e.family for e in walked.of(op)}:
         return 0
     flat = stage == 2 or reading.part and "hd" in axes  # and some tokens or sequences of them
     helped = {*op.calls} - walked.whole  # what is right for others is given x
@@ -159,7 +157,7 @@ def _lost(walked, op, name, step, families, index, own) -> int:
     turned = own == first and reading.who != "keys" and axes[-2:] == [*"dn"]
     if step == 5 and name in MEET - {"einsum"} and turned:
         return 4  # tokens last, where the product sums over features
-    if projected and axes[:1] == ["h"] and _heads_alone(walked, op, name, step, index, own):
+    if projected and axes[:1] == ["h"] and _heads_alone(walked, op, step, own, reading):
         return 4
     laid = axes[-3:] == [*"hnd"]
     if projected and name == "einsum" and not (flat or laid) and _replayed(walked, op, step):
@@ -173,14 +171,14 @@ def _lost(walked, op, name, step, families, index, own) -> int:
     return 0
 
 
-def _heads_alone(walked: Walk, op: Op, name: str, step: int, index: int, own: int) -> bool:
+def _heads_alone(walked: Walk, op: Op, step: int, own: int, reading: Reading) -> bool:
     """Whether the heads of an operand come first, and those of what it meets do not."""
     others = [walked.readings[i] for i in op.given if i != own]
-    if step == 8 and walked.readings[index].who == "values":
+    if step == 8 and reading.who == "values":
         others = [other for other in others if other.family == "scores"]
-    elif step != 5 or name not in ("matmul", "bmm"):
+    elif step != 5 or op_name(op) not in ("matmul", "bmm"):
         return False
-    return any(other.axes and other.axes[0] != walked.readings[index].axes[0] for other in others)
+    return any(other.axes and other.axes[0] != reading.axes[0] for other in others)
 
 
 def _replayed(walked: Walk, op: Op, step: int) -> bool:

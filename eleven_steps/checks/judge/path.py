@@ -1,7 +1,7 @@
 """Walk a trace: what each tensor is, which step each call is for, and where what came came from."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -131,6 +131,14 @@ class Walk:
                         seen.add(index)
                         todo.append(index)
         return calls
+
+    def ancestry(self, index: int | None, before: int | None = None) -> Iterator[int]:
+        """The call that made a tensor, the one that made the first that it was given, and so on."""
+        number = len(self.ops) if before is None else before
+        while earlier := [n for n in self.makers.get(index, ()) if n < number]:
+            number = earlier[-1]  # what changes nothing is among its own makers
+            yield number
+            index = next(iter(self.ops[number].given), None)
 
     def on_the_way(self, index: int) -> bool:
         """Whether a tensor is what some step makes, or on the right way there."""

@@ -143,10 +143,16 @@ def parsed(source: str) -> ast.AST:
         return ast.Module([], [])
 
 
+def place_of(node: ast.AST, first: int, expression: str = "") -> Place:
+    """The place of a node in a source whose first line has this number, with its own text."""
+    text = ast.unparse(node)
+    return Place(node.lineno + first - 1, text, text, expression)
+
+
 @functools.lru_cache(64)
-def set_in(tree: ast.AST, line: int) -> dict[str, list[tuple[int, ast.AST]]]:
-    """The lines at which each name of the function around a line is set, and what it is set to."""
-    found: dict[str, list[tuple[int, ast.AST]]] = {}
+def set_in(tree: ast.AST, line: int) -> dict[str, list[ast.AST]]:
+    """What each name of the function around a line is set to."""
+    found: dict[str, list[ast.AST]] = {}
     every = (function for function in ast.walk(tree) if isinstance(function, ast.FunctionDef))
     own = next((e for e in every if e.lineno <= line <= e.end_lineno), tree)
     setting = ast.Assign | ast.AnnAssign | ast.For
@@ -154,7 +160,8 @@ def set_in(tree: ast.AST, line: int) -> dict[str, list[tuple[int, ast.AST]]]:
         value, target = target_of(node)
         for part in ast.walk(target) if value else ():
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                found.setdefault(part.id, []).append((node.lineno, value))
+                # A value stands where its statement begins.
+                found.setdefault(part.id, []).append(ast.copy_location(value, node))
     return found
 
 

@@ -417,4 +417,4 @@ def _lines_of(name: str, walked: Walk, place: Place) -> list[int]:
     """The lines at which a name is set in the function of a place."""
     source, first = walked.source_at(place)
     every = set_in(parsed(source), place.line - first + 1).get(name, ())
-    return [n + first - 1 for n, _ in every]
+    return [value.lineno + first - 1 for value in every]
