@@ -362,7 +362,7 @@ def _call_of_own(walked: Walk, node: ast.AST, readings: dict, here: list[int]) -
     kind = walked.trace.parts.get(of_self(getattr(node, "func", None)), "")
     if not wrong or not isinstance(node, ast.Call) or hasattr(torch.nn, kind):
         return 0
-    if not kind and call_name(node) in OF_A_STEP:
+    if not kind and call_name(node) in OF_A_STEP and isinstance(node.func, ast.Attribute):
         return 0
     inside = {ast.unparse(e) for e in ast.walk(node)}
     given = [reading for name, reading in readings.items() if name in inside]

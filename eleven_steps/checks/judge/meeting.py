@@ -166,7 +166,7 @@ def _lost(walked: Walk, op: Op, step: int, own: int, reading: Reading) -> int:
         return 9
     if context and step == 11 and name == "linear" and "h" in dict(reading.fixed):
         return 10  # one head's
-    if context and step == 11 and stage in (8, 9) and name == "linear":
+    if context and step == 11 and stage in (8, 9) and (name == "linear" or op.failed):
         return 10 if stage == 9 or axes[0] == "hb" else 9  # a cat joins them, along another axis
     return 0
 
