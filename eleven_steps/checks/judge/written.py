@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,14 @@ import torch
 
 from eleven_steps.checks.judge.say import Finding, came, say, say_slip, sized, step_named, together
 from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.exercises.paper import Construct, Paper, Part, Words, plain_words
+from eleven_steps.checks.know.exercises.paper import (
+    SHEET_LETTERS,
+    Construct,
+    Paper,
+    Part,
+    Words,
+    plain_words,
+)
 from eleven_steps.checks.know.exercises.tasks import Choose, Explain, Order
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.isolate import attempt, type_name
@@ -35,6 +43,9 @@ def _other_type(wanted: str, answer: Any, rows: bool = True) -> Finding:
 
 
 # Numbers
+
+LARGE = 1000  # a right number that nobody meets by chance
+UNITS = [(1, 10**3, "1000"), (1, 10**6, "1000000"), (1, 2**10, "1024"), (1, 2**20, "1024 * 1024")]
 
 
 def judge_value(task: Explain, answer: Any) -> Finding:
@@ -61,12 +72,13 @@ def judge_value(task: Explain, answer: Any) -> Finding:
         inside = answer if type(answer) in (list, tuple) and right.dim() < 2 else ()
         nested = any(type(part) not in (int, float) for part in inside)
         shape = came(answer, rows=False) if nested else sized(tuple(numbers.shape))
-        return replace(say("other_type", wanted=wanted, came=shape), kind="shape")
+        other = say("other_type", wanted=wanted, came=shape)
+        return replace(other, text=together(other.text, task.look), kind="shape")
     if right.dim():
         other, like = say("other_matrix"), _like_several(numbers, right, task.apart)
     else:
-        other, like = say("other_number"), _like_one(numbers.item(), right.item())
-    return replace(other, text=together(other.text, like))
+        other, like = say("other_number"), _like_one(numbers.item(), right.item(), task.of)
+    return replace(other, text=together(other.text, like, task.look))
 
 
 def as_numbers(answer: Any) -> torch.Tensor | None:
@@ -104,12 +116,54 @@ def _off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
 # How wrong numbers are related to the right ones, without telling these
 
 
-def _like_one(number: float, right: float) -> str:
+def _like_one(number: float, right: float, letters: Mapping[str, float]) -> str:
     if right == round(right) and abs(number - right) == 1:
         return wording("off_by_one")
     if number in (float(f"{right:.{digits}g}") for digits in range(2, 6)):
         return wording("not_exact")
-    return wording("too_large" if number > right else "too_small")
+    made = made_of(number, right, letters) if letters and math.isfinite(number) else ""
+    return made or wording("too_large" if number > right else "too_small")
+
+
+def made_of(number: float, right: float, letters: Mapping[str, float]) -> str:
+    """Say how the sizes of an exercise make a number, if one way is shorter than all others.
+
+    Where the right number is so large that nobody meets it by chance, it is one of the sizes.
+    """
+    large, came, ways = right >= LARGE, f"{number:.10g}", {}
+    for cost, value, code in (*_products(letters), *UNITS):
+        sizes = re.sub(r"[A-Za-z]\w*", lambda name: f"{letters[name[0]]:g}", code)
+        readings = {"number_is": value} if code != came else {}
+        if large and cost < 3 and not re.search("[-+/]|[*][*]", code):
+            readings |= {"right_times": right * value, "right_by": right / value}
+            readings |= {"right_more": right + value, "right_less": right - value}
+        for name, made in readings.items():
+            if math.isclose(number, made, rel_tol=1e-9 if number % 1 == 0 else 1e-3):
+                spelled = code if sizes in (code, came) else f"{code} ({sizes})"
+                same = ways.setdefault(cost + 1.5 * (name != "number_is"), {})
+                same.setdefault((name, *sorted(sizes.split())), (name, spelled))
+    shortest = [*ways[min(ways)].values()] if ways else []
+    (name, code), *others = shortest or [("", "")]
+    return wording(name, number=came, code=code) if name and not others else ""
+
+
+def _products(letters: Mapping[str, float]) -> Iterator[tuple[float, float, str]]:
+    """Yield what sizes make: how many of them it takes, the number, and the code."""
+    letters = letters if 2 in letters.values() else {"2": 2, **letters}
+    for count in range(1, len(letters) + 1):
+        for names in itertools.combinations(letters, count):
+            value, code = math.prod(letters[name] for name in names), " * ".join(names)
+            yield count, value, code
+            if count == 1 and code != "2":
+                yield 2, value**0.5, f"{code} ** 0.5"
+                yield 2.5, value**2, f"{code} ** 2"
+            for other in letters if count < 3 else ():
+                if other not in names:
+                    yield count + 1, value / letters[other], f"{code} / {other}"
+                added = "2" not in (other, *names) and (count == 1) != (other in names)
+                if added and value != letters[other]:
+                    yield count + 1, value + letters[other], f"{code} + {other}"
+                    yield count + 1, value - letters[other], f"{code} - {other}"
 
 
 def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> str:
@@ -230,7 +284,21 @@ def _judge_words(part: Words, answer: Any) -> Finding:
     said = {"".join(plain_words(wrong)): sentence for wrong, sentence in part.slips.items()}
     if "".join(words) in said:
         return say_slip(said["".join(words)])
-    turned = len(words) > 1 and sorted(words) == sorted(right)
-    like = wording("in_another_order") if turned else ""
-    finding = say("other_words", wanted=part.wanted)
-    return replace(finding, text=together(finding.text, like))
+    if shape := {*right + words} <= {*plain_words(" ".join(SHEET_LETTERS))}:
+        like = _like_shape(words, right)
+    else:
+        like = wording("in_another_order") if sorted(words) == sorted(right) else ""
+    finding = say("other_shape_asked") if shape else say("other_words", wanted=part.wanted)
+    return replace(finding, text=together(finding.text, like, part.look))
+
+
+def _like_shape(words: list[str], right: list[str]) -> str:
+    """Say where a shape in letters goes wrong, and what the right one has axes for."""
+    others = (i for i, two in enumerate(zip(words, right, strict=False)) if len({*two}) > 1)
+    where = wording("other_axis", at=next(others, 0))
+    if sorted(words) == sorted(right):
+        where = wording("in_another_order")
+    elif len(words) != len(right):
+        where = wording("other_axes", count=len(words), right=len(right))
+    of = "pairs" if right.count("n") > 1 else "rows" if "n" in right else "weight"
+    return together(where, wording(f"shape_of_{of}"))

@@ -29,6 +29,7 @@ class Words:
     answer: str  # brackets, commas, underscores and capitals do not count
     slips: Mapping[str, str]  # sentences by wrong answers
     wanted: str  # in words
+    look: str = ""  # as of an Explain
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,7 @@ def _wanted(kind: str, **names: str) -> dict[str, Part]:
 
     def asked(name: str, answer: Any, slips: list, **more: Any) -> Part:
         if type(answer) is str:
-            return Words(answer, dict(slips), wanted)
+            return Words(answer, dict(slips), wanted, **more)
         return question(name, slips, answer=answer, **more)
 
     return {name: asked(name, **part) for name, part in SAID[kind].items()}
@@ -302,7 +303,7 @@ def asked_for(
         names: what stands in braces there.
     """
     kind, part = where.split(".")
-    (_, right), *slips = (
+    (_, right), (_, look), *slips = (
         (line.format(**names), said.format(**names)) for line, said in SAID[kind][part].items()
     )
     told: dict[tuple, str] = {}
@@ -310,7 +311,7 @@ def asked_for(
         if line != right:
             told.setdefault(_nested(eval(line, seen)), said)
     every = tuple(dict.fromkeys(map(_nested, also)))
-    return Explain("", _nested(eval(right, seen)), told, every, apart)
+    return Explain("", _nested(eval(right, seen)), told, every, apart, look=look)
 
 
 def _roundings(exact: torch.Tensor) -> list[torch.Tensor]:

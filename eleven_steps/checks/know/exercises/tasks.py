@@ -116,6 +116,8 @@ class Explain:
     also: tuple[Numbers, ...] = ()  # right in place of the answer, rounded numbers for example
     apart: float = 1e-4  # how far a right answer may be from these
     whole: bool = False  # must it be one of these as it stands, or each number of any of them
+    of: dict[str, float] = field(default_factory=dict)  # sizes of the exercise, by letter
+    look: str = ""  # how the right one is made up, said of a wrong one that no slip makes
 
 
 @dataclass(frozen=True)
