@@ -111,23 +111,13 @@ def measure(
         multiply = functools.partial(torch.matmul, left, right, out=left @ right)
         works[name] = lambda x, backward, multiply=multiply: multiply()
 
-    def milliseconds(name: str, number: int, x: torch.Tensor) -> float:
-        given = {"work": works[name], "x": x, "backward": backward}
-        seconds = timeit.timeit("work(x, backward)", timer=timer, number=number, globals=given)
-        return seconds / number * 1e3
-
-    how = options.seconds, options.rounds
-    times = in_turn(list(works), milliseconds, *how, lambda: new(shape, options))
+    times = in_turn(works, lambda: torch.randn(shape, **where), backward, options)
     times[LIMIT] = limits(times, counts, backward)
     found, limit = {}, statistics.median(times[LIMIT])
     for name in (LIMIT, *rows):
         low, ms, high = statistics.quantiles(times[name], n=4, method="inclusive")
         found[name] = {"ms": ms, "low": low, "high": high, "multiple": ms / limit}
     return found
-
-
-def new(shape: tuple[int, int, int], options: argparse.Namespace) -> torch.Tensor:
-    return torch.randn(shape, device=options.device).to(options.dtype)
 
 
 def proven(
@@ -149,7 +139,6 @@ def proven(
 
 def peak(name: str, size: tuple[int, int], backward: bool, options: argparse.Namespace) -> float:
     """Return the most memory, in MiB, that building and running one row adds to this process."""
-    torch.set_num_threads(options.threads)
     b, on_gpu = size[0], options.device == "cuda"
     for num_tokens in (64, size[1]):  # the first to warm up
         if on_gpu:
@@ -179,23 +168,22 @@ def show_times(found: dict[str, dict], name: str) -> list[str]:
 
 
 def in_turn(
-    names: list[str],
-    milliseconds: Callable[..., float],
-    seconds: float,
-    least: int,
-    renew: Callable,
+    works: dict[str, Callable], new: Callable, backward: bool, options: argparse.Namespace
 ) -> dict[str, list[float]]:
-    """Measure all in turn, in a new order each round, for so many seconds; return their times.
+    """Return each one's milliseconds, all measured in a new order and on a new x each round."""
 
-    milliseconds is given a name, how often to run it, and what renew returns in each round.
-    """
-    given = renew()
-    numbers = {name: int(20 / milliseconds(name, 1, given)) + 1 for name in names}  # the warm-up
-    times, end = {name: [] for name in names}, time.monotonic() + seconds
-    while len(times[names[0]]) < least or time.monotonic() < end:
-        given = renew()
-        for name in random.sample(names, len(names)):
-            times[name].append(milliseconds(name, numbers[name], given))
+    def milliseconds(name: str, number: int) -> float:
+        given = {"work": works[name], "x": x, "backward": backward}
+        seconds = timeit.timeit("work(x, backward)", timer=timer, number=number, globals=given)
+        return seconds / number * 1e3
+
+    x, rounds = new(), 0
+    numbers = {name: int(20 / milliseconds(name, 1)) + 1 for name in works}  # the warm-up
+    times, end = {name: [] for name in works}, time.monotonic() + options.seconds
+    while rounds < options.rounds or time.monotonic() < end:
+        x, rounds = new(), rounds + 1
+        for name in random.sample(list(works), len(works)):
+            times[name].append(milliseconds(name, numbers[name]))
     return times
 
 
@@ -273,7 +261,6 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes, no memory: a minute")
     parser.add_argument("--rounds", type=int, default=LEAST, help="at least, and at least 2 (7)")
     parser.add_argument("--times", action="store_true", help="leave out memory")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dtype", type=functools.partial(getattr, torch), default=torch.float32)
     parser.add_argument("--page", action="store_true", help="write all to docs/benchmarks.md")
@@ -287,7 +274,6 @@ def parse_options() -> argparse.Namespace:
 
 def main() -> None:
     options = parse_options()
-    torch.set_num_threads(options.threads)
     printed = []
     for lines in report(options):
         print(lines, flush=True)
@@ -300,7 +286,7 @@ def main() -> None:
 def report(options: argparse.Namespace) -> Iterator[str]:
     """Measure all that options ask for, and yield it as Markdown."""
     began, load = time.monotonic(), os.getloadavg()[0]
-    where = f"wall time, {options.device}, {options.dtype}, {options.threads} thread(s)"
+    where = f"wall time, {options.device}, {options.dtype}, {torch.get_num_threads()} thread(s)"
     where += f", d_in = d_out = {D}, {NUM_HEADS} heads"
     yield f"{machine()}, load {load:.1f} before it began."
     yield f"torch {torch.__version__}, {where}."
@@ -324,15 +310,10 @@ def report(options: argparse.Namespace) -> Iterator[str]:
         heads = [f"({b}, {n:,}){' with backward' * back}" for (b, n), back in runs]
         new = {"max_workers": 1, "mp_context": get_context("spawn"), "max_tasks_per_child": 1}
         with ProcessPoolExecutor(**new) as alone:  # each row in a process of its own
-            cells = {
-                name: [
-                    f"{alone.submit(peak, name, *run, options).result():,.0f}"
-                    if (name, *run) in timed
-                    else ""
-                    for run in runs
-                ]
-                for name in names
-            }
+            asked = [run for run in timed if run[0] in names and run[1] in sizes]
+            held = {run: alone.submit(peak, *run, options) for run in asked}
+        written = {run: f"{mib.result():,.0f}" for run, mib in held.items()}
+        cells = {name: [written.get((name, *run), "") for run in runs] for name in names}
         yield table("Peak memory in MiB at (b, num_tokens)", heads, cells)
 
 

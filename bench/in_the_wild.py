@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import wild_built  # noqa: F401, puts its rows into ROWS
 import wild_transformers
 from wild_rows import ROWS, TABLE, Row
 

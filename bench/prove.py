@@ -42,7 +42,6 @@ def difference(proof: AnyProof, dtype: torch.dtype) -> float:
 
 
 def outputs(proof: AnyProof, dtype: torch.dtype) -> list[Pair]:
-    """Return ours' outputs beside those that are to be equal."""
     if isinstance(proof, FunctionProof):
         return list(proof.compare(dtype))
     if isinstance(proof, TorchProof):

@@ -52,18 +52,13 @@ def torch_pairs(ours: nn.Module, theirs: nn.MultiheadAttention) -> Pairs:
 
 @dataclass(frozen=True)
 class Paired:
-    """How the weights of a module are paired with ours, which are called with both.
+    """How the weights of a module are paired with ours, which are called with both."""
 
-    names: layers and weights, ours=theirs. plus_one: norms that multiply by 1 + weight. by_head: a
-    layer of theirs with several of ours head by head, theirs=ours; below: one that has them below
-    each other. more: what pairs all else.
-    """
-
-    names: str = ""
-    plus_one: str = ""
-    by_head: str = ""
-    below: str = ""
-    more: str = ""
+    names: str = ""  # layers and weights, ours=theirs
+    plus_one: str = ""  # norms that multiply by 1 + weight
+    by_head: str = ""  # a layer of theirs with several of ours head by head, theirs=ours
+    below: str = ""  # one that has them below each other
+    more: str = ""  # what pairs all else
 
     def __call__(self, ours: nn.Module, theirs: nn.Module) -> Pairs:
         yield from by_name(ours, theirs, self.names)

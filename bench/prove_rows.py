@@ -30,22 +30,17 @@ SETS = TABLE["sets"]
 
 @dataclass(frozen=True)
 class Proof:
-    """What is to be equal: a change, a model of transformers, the parts that make ours the same.
-
-    padding: which tokens of two sequences are filling, if any. cache: a cache for ours, beside
-    transformers' own. head_dim: that of ours, if heads * head_dim is not D. biases: all four layers
-    have one, though the model has none as a rule.
-    """
+    """What is to be equal: a change, a model of transformers, the parts that make ours the same."""
 
     change: str
     model: str
     parts: list[Part] = field(default_factory=list)
     sizes: dict = field(default_factory=dict)
     heads: int = HEADS
-    padding: torch.Tensor | None = None
-    cache: Callable[[], Part] | None = None
-    head_dim: int | None = None
-    biases: bool = False
+    padding: torch.Tensor | None = None  # which tokens of two sequences are filling
+    cache: Callable[[], Part] | None = None  # for ours, beside transformers' own
+    head_dim: int | None = None  # that of ours, if heads * head_dim is not D
+    biases: bool = False  # all four layers have one, though the model has none as a rule
 
     @property
     def module(self) -> str:
@@ -194,7 +189,6 @@ def made(value):
 
 
 def proof(row: dict) -> Proof:
-    """Return a row of changes.toml."""
     row = {"parts": [], "sizes": {}, "like": [], "padding": None, "cache": None, **row}
     sizes = functools.reduce(dict.__or__, [SETS[name] for name in row.pop("like")], {})
     row["sizes"] = sizes | {k: None if v == "None" else v for k, v in row["sizes"].items()}

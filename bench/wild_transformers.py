@@ -104,7 +104,6 @@ def in_a_process(name: str) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """Ask the classes that the command line names; print a table; return the exit status."""
     parser = argparse.ArgumentParser("python bench/in_the_wild.py --transformers")
     parser.add_argument("words", nargs="*", help="only classes that have one of these in the name")
     given = parser.parse_args(arguments)
