@@ -7,16 +7,15 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 
-import course_copy
 import grade
 import judging
 import pytest
+import sandbox
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sampled import sampled
 from served import reply
-from serving import serve
 from sizes import steady
 from test_more_exercises import compare, future, needs_a_mask
 from wire import DEEP, decode, encode
@@ -36,7 +35,7 @@ def test_results_are_whole_or_the_old_ones(tmp_path):
 
 
 def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
-    course_copy.copy_course(tmp_path)
+    sandbox.copy_course(tmp_path)
     checks = tmp_path / "eleven_steps" / "checks"
     assert {each.name for each in checks.iterdir()} - {"__pycache__"} == {"__init__.py", "run"}
     assert not (checks / "__init__.py").read_text() and (checks / "run" / "ask.py").is_file()
@@ -231,4 +230,5 @@ def test_a_test_elsewhere_is_judged_as_here_and_gets_no_class(test):
 
 def test_what_a_test_elsewhere_builds_is_bounded():
     sizes = {"sizes": [10**6, 10**6, 9, 0.0, 1], "named": {}, "class": 0}
-    assert "sizes up to" in serve([[]], sizes)["failure"]
+    with pytest.raises(ValueError, match="sizes up to"):
+        judging.serve([[]], sizes)

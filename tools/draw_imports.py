@@ -43,7 +43,6 @@ def drawing() -> str:
 
 
 def main() -> None:
-    """Write the drawing into the page."""
     argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     text = PAGE.read_text("utf-8")
     PAGE.write_text(DRAWING.sub(drawing(), text), encoding="utf-8")

@@ -49,14 +49,7 @@ def allowed(size: Size, num_processes: int) -> dict[str, str]:
     return uneven | {"exchange": uneven["tokens"] or uneven["heads"]}
 
 
-def build(size: Size) -> tuple[MultiHeadAttention, torch.Tensor]:
-    b, num_tokens, d, num_heads = size
-    torch.manual_seed(123)
-    mha = MultiHeadAttention(d, d, num_tokens, 0.0, num_heads)
-    return mha, torch.randn(b, num_tokens, d)
-
-
-def measure(size: Size, rounds: int = 5) -> dict[str, dict[str, float]]:
+def measure(size: Size, rounds: int) -> dict[str, dict[str, float]]:
     """Cut in every way that goes, in this process and its like; return for each what was measured.
 
     Returns:
@@ -64,11 +57,13 @@ def measure(size: Size, rounds: int = 5) -> dict[str, dict[str, float]]:
         process; ms, the median of a forward and backward, of wall time; busy, the same of this
         process's own processor time; sent, the bytes it sends in a forward.
     """
-    mha, x = build(size)
+    b, num_tokens, d, num_heads = size
+    torch.manual_seed(123)
+    mha, x = MultiHeadAttention(d, d, num_tokens, 0.0, num_heads), torch.randn(b, num_tokens, d)
     rank, num_processes = dist.get_rank(), dist.get_world_size()
     device = torch.device("cuda", torch.cuda.current_device()) if on_gpus() else "cpu"
     with torch.no_grad():
-        whole = FusedMultiHeadAttention(mha.d_in, mha.d_out, x.shape[1], 0.0, mha.num_heads)
+        whole = FusedMultiHeadAttention(d, d, num_tokens, 0.0, num_heads)
         whole.load_state_dict(mha.state_dict())
         out = whole(x)  # in far less memory
     measured = {}
@@ -91,7 +86,6 @@ def measure(size: Size, rounds: int = 5) -> dict[str, dict[str, float]]:
 
 
 def leaving(handed: dict[str, int], num_processes: int) -> int:
-    """Return the bytes that leave a process, of those that it hands over."""
     sent = handed.get("send", 0)
     if "all_reduce" in handed:
         sent += processes.bytes_sent(handed["all_reduce"], num_processes)

@@ -30,9 +30,8 @@ PAGES = ROOT / "README.md", ROOT / "docs" / "teaching.md"
 WORDS = 200  # a minute
 LINE, PRINTED, PICTURE, FILM, STAGE = 10, 2, 20, 90, 45  # seconds
 MOST = 12  # lines of an output that are read
-EXERCISE = 3  # minutes
-LONGER = {"by_hand": 5, "the_test": 15, "your_class": 45}  # minutes
-SHORT, SHORT_CLASS = 2, 10  # minutes of an exercise in an evening
+LONGER = {"by_hand": 5, "the_test": 15, "your_class": 45}  # minutes of an exercise
+SHORT = {"your_class": 10}  # in an evening
 FOLD = "## Deeper"
 SAID = re.compile(r",? \d+ minutes?$", re.MULTILINE)  # at the end of a folded heading
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
@@ -51,12 +50,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="into pages and headings")
     options, every = parser.parse_args(), both()
+    sums = tuple(map(sum, zip(*every.values(), strict=True)))
     print("evening  whole")
-    for name, (evening, whole) in every.items():
-        print(f"{evening or '':7} {whole:6}  {name}")
-    print(
-        f"{sum(evening for evening, _ in every.values()):7} {sum(w for _, w in every.values()):6}"
-    )
+    for name, (evening, whole) in {**every, "": sums}.items():
+        print(f"{evening or '':7} {whole:6}  {name}".rstrip())
     if options.write:
         for page in PAGES:
             page.write_text(in_page(page.read_text("utf-8"), every), "utf-8")
@@ -79,7 +76,7 @@ def both() -> dict[str, tuple[int, int]]:
     for path, notebook, known in course():
         cells = notebook.cells
         fold = next((i for i, cell in enumerate(cells) if cell.source.startswith(FOLD)), 0)
-        evening = minutes(cells[:fold], known, evening=True) if fold else 0
+        evening = minutes(cells[:fold], known, SHORT, 2) if fold else 0
         every[path.stem] = evening, minutes(cells, known)
     return every
 
@@ -98,26 +95,21 @@ def in_headings() -> Iterator[tuple[Path, NotebookNode]]:
             yield path, notebook
 
 
-def minutes(cells: list[NotebookNode], known: set[str] | None = None, evening: bool = False) -> int:
-    """Return the minutes that cells of a notebook take.
+def minutes(
+    cells: list[NotebookNode], known: set[str], longer: dict[str, int] = LONGER, exercise: int = 3
+) -> int:
+    """Return the minutes that cells of a notebook take; known lines of code were read before.
 
-    Args:
-        cells: of one notebook.
-        known: lines of code that have been read before.
-        evening: whether these cells are an evening's.
+    longer: minutes of the exercises that take others than all the rest.
     """
-    cells = [
-        cell for cell in cells if not {"solution", "set-up"} & {*cell.metadata.get("tags", [])}
-    ]
+    aside = {"solution", "set-up"}
+    cells = [cell for cell in cells if not aside & {*cell.metadata.get("tags", [])}]
     words = sum(len(words_of(cell.source)) for cell in cells if cell.cell_type == "markdown")
-    lines = [line for cell in cells for line in lines_of(cell)]
-    seconds = sum(PRINTED if line in (known or ()) else LINE for line in lines)
+    seconds = sum(PRINTED if line in known else LINE for c in cells for line in lines_of(c))
     seconds += sum(seconds_of(output) for cell in cells for output in cell.get("outputs", []))
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-    asked = 0
-    for group in (name.partition(".")[0] for name in {*CHECKED.findall(code)}):
-        in_evening = SHORT_CLASS if group == "your_class" else SHORT
-        asked += in_evening if evening else LONGER.get(group, EXERCISE)
+    groups = [name.partition(".")[0] for name in {*CHECKED.findall(code)}]
+    asked = sum(longer.get(group, exercise) for group in groups)
     return max(1, round(words / WORDS + seconds / 60 + asked))
 
 

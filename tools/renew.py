@@ -18,6 +18,7 @@ import tempfile
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import nbformat
 from course import COURSE, NOTEBOOKS
@@ -54,18 +55,11 @@ def main() -> int:
 def as_shipped() -> Iterator[None]:
     """Run notebooks with the code of this checkout, wherever another is installed, and as if no
     exercise were done: what they store shows the course's beginning."""
-    before = {name: os.environ.get(name) for name in ("PYTHONPATH", PROGRESS)}
-    paths = str(NOTEBOOKS.parent), before["PYTHONPATH"]
-    with tempfile.TemporaryDirectory() as folder:
+    paths = str(NOTEBOOKS.parent), os.environ.get("PYTHONPATH")
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         os.environ[PROGRESS] = str(Path(folder, "progress.json"))
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                del os.environ[name]
-                if value is not None:
-                    os.environ[name] = value
+        yield
 
 
 async def for_each(paths: Iterable[Path], work: Callable[[Path], Awaitable[str]]) -> int:
@@ -129,7 +123,6 @@ def read(path: Path) -> NotebookNode:
 
 
 def normal_form(notebook: NotebookNode) -> str:
-    """Return the text that notebook is stored as."""
     notebook = nbformat.from_dict(notebook)
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:

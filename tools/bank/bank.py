@@ -41,7 +41,6 @@ TWINS = {"queries": ("keys", "values"), "W_query": ("W_key", "W_value")}
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return what a TOML file beside this one holds."""
     return tomllib.loads(Path(__file__).with_name(name).read_text("utf-8"))
 
 
@@ -101,7 +100,6 @@ class Drawn(Case):
 
     @property
     def changed_x(self) -> torch.Tensor:
-        """The input with one token changed."""
         other = self.x
         other[0, self.token] += 1
         return other
@@ -272,6 +270,5 @@ def filled(text: str, case: Drawn, **more: str) -> str:
 
 
 def shuffled(name: str, seed: int, text: str, options: list[Option], draw, tells="") -> Question:
-    """Return a question with its options, the right one first, in an order drawn."""
     order = draw.sample(options, len(options))
     return Question(name, seed, text, tuple(order), order.index(options[0]), tells)

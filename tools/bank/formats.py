@@ -47,7 +47,6 @@ TEMPLATES.filters |= {"body": body, "inline": inline, "shown": shown, "e": escap
 
 
 def written(template: str, **about: Any) -> str:
-    """Return a template of templates.toml, filled in."""
     return TEMPLATES.get_template(template).render(about)
 
 
@@ -76,7 +75,6 @@ def package(path: Path, questions: list[Question], title: str) -> None:
 
 
 def sheet(title: str, questions: Iterable[Question]) -> str:
-    """Return a test for paper."""
     return written("paper", title=title, questions=questions, answers=())
 
 

@@ -55,7 +55,6 @@ def table(scene: Scene, at: str, head: str = "0") -> str:
 
 
 def number(value: float, whole: bool = False) -> str:
-    """Return a number as it is written on paper."""
     return re.sub(r"^-(0\.?0*)$", r"\1", f"{value:.0f}" if whole else f"{value:.2f}")
 
 
@@ -71,7 +70,6 @@ def sums(scene: Scene) -> str:
 
 
 def sees(scene: Scene) -> str:
-    """Return for each token those that it attends to."""
     rows = grid(scene, "softmax.weights").tolist()
     seen = [", ".join(str(key) for key, weight in enumerate(row) if weight) for row in rows]
     said = [
@@ -93,7 +91,6 @@ def parameters(scene: Scene) -> str:
 
 
 def stored(scene: Scene) -> str:
-    """Return how many numbers its state_dict has."""
     return f"{sum(tensor.numel() for tensor in scene.module.state_dict().values()):,}"
 
 

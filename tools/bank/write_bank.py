@@ -34,7 +34,6 @@ def step_of(name: str) -> str:
 
 
 def bank(seed: int, variants: int) -> list[Question]:
-    """Return so many variants of each kind, and each question of understanding once."""
     first = seed * (MOST + len(TESTS))
     return [
         make(name, first + number)

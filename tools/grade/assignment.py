@@ -98,7 +98,6 @@ def solutions_of(cells: list[NotebookNode]) -> list[str]:
 
 
 def with_exercises(paths: Iterable[Path]) -> dict[Path, NotebookNode]:
-    """Read the notebooks that ask for something."""
     every = {path: read(path) for path in paths}
     return {path: notebook for path, notebook in every.items() if any(map(asked, notebook.cells))}
 
@@ -145,7 +144,6 @@ def exercise(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
 
 
 def called(identifier: str, kind: str) -> str:
-    """Return what nbgrader calls the answer or the test of an exercise."""
     return f"{identifier.replace('.', '-')}-{kind}"
 
 
@@ -211,7 +209,6 @@ def nbgrader(folder: Path, *words: str) -> int:
 
 
 def for_nbgrader(asking: dict[Path, NotebookNode], options: argparse.Namespace) -> int:
-    """Write the sources, and let nbgrader release them; return its exit status."""
     roster = Roster.read(options.own_numbers) if options.own_numbers else Roster()
     folder, name = options.folder or NOTEBOOKS.parent / "assignment", options.name
     sources, config = folder / "source" / name, folder / "nbgrader_config.py"

@@ -45,7 +45,6 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
 from course import NOTEBOOKS
-from course_copy import copy_course
 from feedback import pages
 from grade_one import Grader, Limits
 from handed_in import Submission, submissions
@@ -53,7 +52,7 @@ from judging import Judge
 from named import Person, Roster
 from own_numbers import own
 from results import Result, course_exercises, results
-from sandbox import Isolation, find_isolation
+from sandbox import Isolation, copy_course, find_isolation
 from tqdm import tqdm
 
 from eleven_steps.checks.run.places import visible
@@ -98,7 +97,6 @@ def workers(number: int, memory: int) -> Iterator[Callable]:
 
 
 def read_options(arguments: list[str] | None) -> argparse.Namespace:
-    """Return what the command line says, or leave where that cannot be."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -17,11 +17,11 @@ RUNS = 6  # of one notebook, each without one more thing that brought it down
 
 @dataclass(frozen=True)
 class Limits:
-    """What a notebook may use: seconds, seconds of one cell, bytes of memory."""
+    """What a notebook may use."""
 
     seconds: float = 60.0
-    cell: float = 10.0
-    memory: int = 2_000_000_000
+    cell: float = 10.0  # seconds
+    memory: int = 2_000_000_000  # bytes
 
     @property
     def answer(self) -> float:
@@ -45,19 +45,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Grader:
-    """Runs notebooks, one at a time, and has their answers judged.
+    """Runs notebooks, one at a time, and has their answers judged."""
 
-    Args:
-        isolation: what shuts a notebook in.
-        course: the folder that copy_course made.
-        limits: for all runs of a notebook together.
-        exercises: the identifiers that count.
-    """
-
-    isolation: Isolation
-    course: Path
-    limits: Limits
-    exercises: list[str]
+    isolation: Isolation  # what shuts a notebook in
+    course: Path  # the folder that copy_course made
+    limits: Limits  # for all runs of a notebook together
+    exercises: list[str]  # the identifiers that count
 
     def outcomes(self, judges: Judge, submitted: Submission) -> dict[str, Said]:
         """Return what is said of each exercise in one notebook; judges is where it is judged."""

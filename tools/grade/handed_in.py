@@ -146,7 +146,6 @@ def packed(archive: zipfile.ZipFile, place: str, depth: int) -> Iterator[File]:
 
 
 def read_packed(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """Return the content of a file in a zip file; raise Broken if it cannot be."""
     try:
         with archive.open(entry) as file:
             return bearable(file.read(LARGEST_FILE + 1))
@@ -170,7 +169,6 @@ def called(name: str) -> str:
 
 
 def submission(student: str, person: Person, file: File) -> Submission:
-    """Read a notebook, whatever state it is in."""
     try:
         if not is_notebook(file.name):
             raise Broken("is not a notebook, and only notebooks are read")
@@ -238,7 +236,6 @@ def read_file(path: Path) -> bytes:
 
 
 def bearable(content: bytes) -> bytes:
-    """Return content; raise Broken if it is too large."""
     if len(content) > LARGEST_FILE:
         raise Broken(f"is larger than {LARGEST_FILE // 1_000_000} MB")
     return content

@@ -9,17 +9,18 @@ import json
 import multiprocessing
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from sandbox import NOISE, Lost, Sandbox, work
-from serving import constructor_of, serve
-from wire import DEEP, decode, encode
+from served import MOST
+from wire import DEEP, decode, encode, encode_tensor
 
 from eleven_steps.checks import check
+from eleven_steps.checks.run.ask import defined
 from eleven_steps.checks.run.isolate import Failure, attempt
 
 START = 120  # seconds of work after which a process that is not ready counts as lost
@@ -30,20 +31,18 @@ LOOK = 1.0  # seconds between two looks at what it has worked
 QUESTION, END = b"?", b"."  # how a line from the judge begins
 ODD = "this cannot be looked at."
 MOST_SERVED = 5000  # times that one answer may ask back
+WIDEST = 4096  # size of a class that is built for a learner's test
 
 
 @dataclass(frozen=True)
 class Said:
-    """What is said of one exercise: what `check` says, or why nothing can be said.
-
-    reached counts the right steps of the class of notebook 13.
-    """
+    """What is said of one exercise: what `check` says, or why nothing can be said."""
 
     kind: str
     message: str
     passed: bool = False
     mistake: str | None = None
-    reached: int = 0
+    reached: int = 0  # how many steps of the class of notebook 13 are right
 
 
 class StandIn:
@@ -74,7 +73,9 @@ class StandIn:
             if "wants" not in fact:
                 break
             came = attempt(serve, sources, fact["wants"])
-            fact = self.tell({"served": encode(came) if isinstance(came, Failure) else came})
+            if isinstance(came, Failure):
+                came = encode(Failure(came.text))  # its line would tell what the class does
+            fact = self.tell({"served": came})
         if "reply" not in fact:
             raise self.noise()
         return attempt(lambda: decode(fact["reply"]))
@@ -101,6 +102,44 @@ class StandIn:
         """Return the error for something that is no reply; every later question raises it too."""
         self.noisy, self.failed = True, ValueError(NOISE)
         return self.failed
+
+
+def constructor_of(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a class without its forward: they are right in all of them."""
+    first = next(i for i, line in enumerate(lines) if line.startswith("    def forward("))
+    following = [i for i in range(first + 1, len(lines)) if lines[i][:1].strip()]
+    return [*lines[:first], *lines[following[0] if following else len(lines) :]]
+
+
+def serve(sources: Sequence[Sequence[str]], wanted: Any) -> Any:
+    """Return as plain data what comes out of one of the classes, or its gradients.
+
+    Args:
+        sources: the lines of each class, by its number.
+        wanted: what `served` asks; where it is forged, this raises anything.
+    """
+    sizes, named = wanted["sizes"], wanted["named"]
+    for size in (*sizes, *named.values()):
+        if not isinstance(size, int | float) or not size <= WIDEST:
+            raise ValueError(f"sizes up to {WIDEST} can be served")
+    mha = defined(sources[wanted["class"]])(*sizes, **named)
+    x, *parameters = map(decode, wanted["tensors"])
+    mha.to(parameters[0].dtype)
+    with torch.no_grad():
+        for name, numbers in zip(wanted["names"], parameters, strict=True):
+            mha.get_parameter(name).copy_(numbers)
+    mha.training, mha.dropout.training = wanted["training"]
+    mha.dropout.p = float(wanted["dropout"])
+    with torch.random.fork_rng(devices=[]), torch.set_grad_enabled("gradient" in wanted):
+        torch.set_rng_state(decode(wanted["random"]))
+        inputs = x.requires_grad_("gradient" in wanted), *mha.parameters()
+        came = mha(x), torch.get_rng_state()
+        if "gradient" in wanted:
+            given = decode(wanted["gradient"])
+            came = torch.autograd.grad(
+                came[0], inputs, given, allow_unused=True, materialize_grads=True
+            )
+        return {"tuple": [encode_tensor(tensor, MOST) for tensor in came]}
 
 
 def judged(identifier: str, carry: Callable[[bytes], bytes]) -> dict:
@@ -159,11 +198,7 @@ def work_through(pipe: Any, memory: int) -> None:
 
 
 class Judge:
-    """The process that judges, begun when it is needed.
-
-    Args:
-        memory: bytes that it may use.
-    """
+    """The process that judges, begun when it is needed; memory is the bytes that it may use."""
 
     def __init__(self, memory: int):
         self.memory, self.process, self.pipe = memory, None, None

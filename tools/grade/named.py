@@ -23,23 +23,14 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody in a course, as far as they are known.
+    """Somebody in a course, as far as they are known."""
 
-    Args:
-        login: what they are graded under.
-        name: first name first, or last name first with a comma.
-        number: that Canvas knows them by.
-        label: what to call them of whom only a download tells.
-        participant: the number that Moodle gives them in one assignment.
-        late: how late they handed in, in the words of Canvas or Moodle.
-    """
-
-    login: str = ""
-    name: str = ""
-    number: str = ""
-    label: str = ""
-    participant: str = ""
-    late: str = ""
+    login: str = ""  # what they are graded under
+    name: str = ""  # first name first, or last name first with a comma
+    number: str = ""  # that Canvas knows them by
+    label: str = ""  # what to call them of whom only a download tells
+    participant: str = ""  # the number that Moodle gives them in one assignment
+    late: str = ""  # how late they handed in, in the words of Canvas or Moodle
 
 
 def plain(text: str) -> str:

@@ -31,7 +31,6 @@ def own(name: str, login: str, exercises: Iterable[str]) -> dict[str, str]:
 
 @functools.cache
 def is_drawn(exercise: str) -> bool:
-    """Say whether an exercise has numbers to draw."""
     return check(f"{exercise}.1", record=False).kind != "unknown"
 
 

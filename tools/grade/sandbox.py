@@ -5,6 +5,7 @@ answers; no home, no other submission, no result. It can write to one empty fold
 no network.
 """
 
+import compileall
 import contextlib
 import json
 import math
@@ -24,6 +25,7 @@ from typing import Any
 import eleven_steps
 
 MODULE = "shut_in"
+BESIDE = (f"{MODULE}.py", "served.py", "wire.py")  # what of the grader runs there
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts"),
@@ -37,21 +39,35 @@ TICK = 0.1  # seconds between two looks at the process
 STRETCH = 1.0  # seconds whose work is counted together; without any they were idle
 
 
+def copy_course(folder: Path) -> None:
+    """Copy what notebooks import to a folder, and no module with an answer."""
+    course = Path(eleven_steps.__file__).parents[1]
+    for name in ("helpers", "eleven_steps", "data", "docs"):
+        if (course / name).is_dir():
+            shutil.copytree(course / name, folder / name, ignore=without_answers)
+    for name in BESIDE:
+        shutil.copy(Path(__file__).with_name(name), folder)
+    (folder / "eleven_steps" / "checks" / "__init__.py").touch()
+    compileall.compile_dir(folder, quiet=2)
+    folder.chmod(0o755)  # bubblewrap reads it as another user
+
+
+def without_answers(folder: str, names: list[str]) -> list[str]:
+    """Return the names in a folder that are not copied: of the checks everything but run."""
+    checks = Path(folder).name == "checks"
+    return [name for name in names if name == "__pycache__" or checks and name != "run"]
+
+
 class Lost(Exception):
     """The process has ended, or had to be ended; the text says why."""
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """What shuts a process in.
+    """What shuts a process in."""
 
-    Args:
-        shut_in: by bubblewrap; if False, by nothing.
-        hidden: folders that are not to be seen, even where the system's are.
-    """
-
-    shut_in: bool
-    hidden: tuple[str, ...] = ()
+    shut_in: bool  # by bubblewrap; if False, by nothing
+    hidden: tuple[str, ...] = ()  # folders that are not to be seen, even where the system's are
 
 
 def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:

@@ -52,7 +52,6 @@ def served(number: int, lines: Sequence[str], consult: Consult) -> type:
         self.built_with = list(sizes), dict(named)
 
     def forward(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """Take x through the eleven steps, elsewhere."""
         wanted = {"class": number, "sizes": self.built_with[0], "named": self.built_with[1]}
         wanted["names"] = [name for name, _ in self.named_parameters()]
         wanted["training"] = [self.training, getattr(self.dropout, "training", False)]
@@ -68,7 +67,6 @@ class _Elsewhere(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, consult, wanted, *tensors):
-        """Return what comes out of x and the parameters."""
         ctx.consult, ctx.wanted = consult, wanted | {"random": _plain(torch.get_rng_state())}
         ctx.save_for_backward(*tensors)
         out, random = _come(consult, ctx.wanted, tensors)
@@ -77,7 +75,6 @@ class _Elsewhere(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        """Return the gradients of x and the parameters."""
         wanted = ctx.wanted | {"gradient": _plain(gradient)}
         return None, None, *_come(ctx.consult, wanted, ctx.saved_tensors)
 

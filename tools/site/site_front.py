@@ -74,7 +74,6 @@ def cards(rows: list[tuple[str, str, str]]) -> str:
 
 
 def card(name: str, minutes: str) -> str:
-    """Return the card of one notebook: its title, what it answers, its minutes."""
     title, asked = title_of(COURSE[name]), TEXTS["asked"][name]
     return (
         f'<li><a href="notebooks/{name}.ipynb"><strong>{inline(title)}</strong>'
