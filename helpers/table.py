@@ -17,17 +17,11 @@ QUANTITY = re.compile(r"-?\d[\d.,]*( ?([KMGT]iB|bytes|ms|s|%))?")  # "48 MiB"
 
 @dataclass(frozen=True)
 class Table:
-    """Hold the finished texts of a table, column by column, ready for a notebook to show.
+    """Hold the finished texts of a table, column by column, ready for a notebook to show."""
 
-    Args:
-        header: a name for each column.
-        columns: the texts of each column, from top to bottom; all of one length.
-        sides: left or right, for each column.
-    """
-
-    header: tuple[str, ...]
-    columns: tuple[tuple[str, ...], ...]
-    sides: tuple[str, ...]
+    header: tuple[str, ...]  # a name for each column
+    columns: tuple[tuple[str, ...], ...]  # the texts of each, from top to bottom
+    sides: tuple[str, ...]  # left or right, for each column
 
     @property
     def html(self) -> str:

@@ -38,15 +38,10 @@ Sentence = list[tuple[str, int]]  # words, each with what it is
 
 @dataclass(frozen=True)
 class Stories:
-    """Hold stories as numbers, and what each of their words is.
+    """Hold stories as numbers, and what each of their words is."""
 
-    Args:
-        tokens: (b, num_tokens), numbers of WORDS.
-        kinds: (b, num_tokens), FREE, AGAIN, NAME or VERB.
-    """
-
-    tokens: torch.Tensor
-    kinds: torch.Tensor
+    tokens: torch.Tensor  # (b, num_tokens), numbers of WORDS
+    kinds: torch.Tensor  # (b, num_tokens), FREE, AGAIN, NAME or VERB
 
     def __getitem__(self, which: torch.Tensor | slice) -> "Stories":
         """Return some of the stories."""

@@ -24,36 +24,21 @@ FACTS = ("command", "seed", "date", "versions", "reached", "control")
 
 @dataclass(frozen=True)
 class Moment:
-    """Hold the model as it was after some steps of training, and what it had reached.
-
-    Args:
-        step: how many steps it had been trained.
-        model: the model with the weights of that moment.
-        loss: the loss on the met names that come back, in nats.
-        prefix: the prefix matching score of the head that is best in the end, from 0 to 1.
-    """
+    """Hold the model as it was after some steps of training, and what it had reached."""
 
     step: int
     model: TinyModel
-    loss: float
-    prefix: float
+    loss: float  # on the met names that come back, in nats
+    prefix: float  # the prefix matching score of the head that is best in the end, from 0 to 1
 
 
 def load_moments() -> list[Moment]:
-    """Load the moments that `python bench/train.py` stored, the untrained model first.
-
-    Raises:
-        FileNotFoundError: there are none.
-    """
+    """Load the moments that `python bench/train.py` stored, the untrained model first."""
     return [moment_of(fact) for fact in json.loads(metadata()["moments"])]
 
 
 def load_trained() -> TinyModel:
-    """Load the model as it was in the end.
-
-    Raises:
-        FileNotFoundError: there is none.
-    """
+    """Load the model as it was in the end."""
     return moment_of(json.loads(metadata()["moments"])[-1]).model
 
 
@@ -71,24 +56,14 @@ def moment_of(fact: dict[str, float]) -> Moment:
 
 @dataclass(frozen=True)
 class ReadSentence:
-    """Hold what the trained model's second layer does with a sentence.
+    """Hold what the trained model's second layer does with a sentence."""
 
-    Args:
-        words: the words, one a token.
-        layer: the trained layer.
-        head: its head that completes: it looks at the word after the last occurrence of the
-            present one.
-        steps: the layer's eleven steps, as helpers.trace.trace returns them.
-        meanings: what the model reads each of its words from, (words, d_out).
-        model: the model that the layer is of.
-    """
-
-    words: list[str]
+    words: list[str]  # one a token
     layer: MultiHeadAttention
-    head: int
-    steps: list[Step]
-    meanings: torch.Tensor
-    model: TinyModel
+    head: int  # that looks at the word after the last occurrence of the present one
+    steps: list[Step]  # the layer's eleven, as helpers.trace.trace returns them
+    meanings: torch.Tensor  # what the model reads each of its words from, (words, d_out)
+    model: TinyModel  # that the layer is of
 
     def draw(self, table: torch.Tensor, title: str, head: int | None = None) -> Picture:
         """Draw one head of scores, masked scores or weights (1, num_heads, num_tokens,
@@ -107,7 +82,6 @@ def load_sentence(sentence: str = MEETING) -> ReadSentence:
 
     Raises:
         ValueError: as look does for a sentence.
-        FileNotFoundError: there is no trained model.
     """
     model, tokens = load_trained(), read(sentence)
     steps = trace_layers(model, tokens)[1]
@@ -125,7 +99,7 @@ def load_facts() -> dict[str, str]:
 
 
 def metadata() -> dict[str, str]:
-    """Return all texts stored beside the moments."""
+    """Return all texts stored beside the moments; FileNotFoundError says what stores them."""
     if not MOMENTS.is_file():
         raise FileNotFoundError(f"there is no {MOMENTS}: python bench/train.py writes it")
     with safe_open(MOMENTS, framework="pt") as stored:

@@ -1,4 +1,7 @@
-"""Count what attention costs: parameters, multiplications and memory, by formula and by running."""
+"""Count what attention costs: parameters, multiplications and memory, by formula and by running.
+
+A size that is no positive int raises TypeError or ValueError.
+"""
 
 import weakref
 from dataclasses import dataclass
@@ -49,9 +52,6 @@ def attention_parameters(d_in: int, d_out: int, qkv_bias: bool = False) -> int:
     """Return the parameters of a MultiHeadAttention: num_heads does not come into it.
 
     W_query, W_key and W_value are d_in x d_out each, out_proj is d_out x d_out and has a bias.
-
-    Raises:
-        TypeError, ValueError: a size is not a positive int.
     """
     check_sizes(d_in=d_in, d_out=d_out)
     return 3 * d_in * d_out + d_out * d_out + d_out + (3 * d_out if qkv_bias else 0)
@@ -63,9 +63,6 @@ def attention_multiplications(b: int, num_tokens: int, d_in: int, d_out: int) ->
     Returns:
         Those of the four layers, steps 2 and 11, which grow with num_tokens, and those of scores
         and context, steps 5 and 8, which grow with its square. Products with masked weights count.
-
-    Raises:
-        TypeError, ValueError: a size is not a positive int.
     """
     check_sizes(b=b, num_tokens=num_tokens, d_in=d_in, d_out=d_out)
     layers = b * num_tokens * (3 * d_in * d_out + d_out * d_out)
@@ -77,9 +74,6 @@ def weights_memory(b: int, num_heads: int, num_tokens: int, bytes_each: int = 4)
 
     Args:
         bytes_each: bytes of one number: 4 for float32, 2 for float16 and bfloat16.
-
-    Raises:
-        TypeError, ValueError: a size is not a positive int.
     """
     check_sizes(b=b, num_heads=num_heads, num_tokens=num_tokens, bytes_each=bytes_each)
     return b * num_heads * num_tokens * num_tokens * bytes_each
@@ -91,9 +85,6 @@ def model_parameters(vocabulary: int, context_length: int, d_out: int, num_layer
     The embeddings of tokens and positions; in every layer attention with qkv_bias, two linear
     layers that widen each token to 4 * d_out features and back, and two LayerNorms; a last
     LayerNorm. The output layer shares the token embedding and adds none.
-
-    Raises:
-        TypeError, ValueError: a size is not a positive int.
 
     Source: the tensors of GPT-2's published checkpoints.
     """

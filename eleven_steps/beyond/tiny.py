@@ -133,23 +133,14 @@ def check_head(model: TinyModel, layer: int, head: int) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """Hold what a model has reached on stories.
+    """Hold what a model has reached on stories: shares from 0 to 1, losses in nats."""
 
-    Args:
-        prefix: for each layer, for each head: its prefix matching score, from 0 to 1.
-        back: for each layer, for each head: mean weight on the token before, from 0 to 1.
-        names: share of the met names that come back that the model puts first.
-        agreement: share of the verbs where the model finds the right number likelier.
-        loss: mean cross-entropy of the names that come back, in nats.
-        loss_on_all: mean cross-entropy of all words alike, in nats.
-    """
-
-    prefix: list[list[float]]
-    back: list[list[float]]
-    names: float
-    agreement: float
-    loss: float
-    loss_on_all: float
+    prefix: list[list[float]]  # for each layer, for each head: its prefix matching score
+    back: list[list[float]]  # for each layer, for each head: mean weight on the token before
+    names: float  # share of the met names that come back that the model puts first
+    agreement: float  # share of the verbs where the model finds the right number likelier
+    loss: float  # mean cross-entropy of the names that come back
+    loss_on_all: float  # mean cross-entropy of all words alike
 
     @property
     def best(self) -> tuple[int, int]:

@@ -1,12 +1,13 @@
 """Pictures of tensors as SVG: deterministic, readable in both themes, with words beside them.
 
-Tensors and texts enter, never models, nothing that moves, and no randomness.
+Tensors and texts enter, never models, nothing that moves, and no randomness. A title says in a
+sentence what there is to see; words are those of a sentence, one a token.
 """
 
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.code import draw_source
 from eleven_steps.pictures.dials import draw_dials
-from eleven_steps.pictures.linked import draw_linked, steps_of
+from eleven_steps.pictures.linked import page_of_source, steps_of
 from eleven_steps.pictures.machines import draw_heads_over_processes, draw_ring
 from eleven_steps.pictures.map import draw_map
 from eleven_steps.pictures.one_query import draw_running

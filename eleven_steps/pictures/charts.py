@@ -68,7 +68,6 @@ def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Picture:
 
     Args:
         scores: for each head_dim, in rising order, its scores (rows, keys), not scaled yet.
-        title: what there is to see, in a sentence.
 
     Returns:
         Two charts side by side, each with and without the division by sqrt(head_dim): the entropy
@@ -110,15 +109,9 @@ def draw_squares(
     """Draw amounts to scale: each a square whose area is its amount.
 
     Args:
-        amounts: what each square stands for, and how much of it there is.
-        title: what there is to see, in a sentence.
+        amounts: what each square stands for, and how much of it there is, above 0.
         write: how an amount is written.
-
-    Raises:
-        ValueError: amounts is empty, or one of them is not positive.
     """
-    if not amounts or min(amounts.values()) <= 0:
-        raise ValueError(f"amounts are {dict(amounts)}: one or more positive ones are expected")
     largest = max(amounts.values()) ** 0.5
     label, gap = 0.36 * largest, 0.08 * largest  # the room that two lines of text take
     with chart() as figure:
@@ -147,7 +140,6 @@ def draw_growth(
         num_tokens: numbers of tokens, in rising order.
         lines: two names, each with one amount for each number of tokens.
         what: what the amounts are, and in which unit.
-        title: what there is to see, in a sentence.
 
     Raises:
         ValueError: lines are not two.
@@ -176,7 +168,6 @@ def draw_learning(
         steps: steps of training, in rising order.
         loss: the loss after each, in nats.
         prefix: the head's prefix matching score after each, from 0 to 1.
-        title: what there is to see, in a sentence.
     """
     lines = {"loss on names that come back (nats)": loss, "prefix matching of the head": prefix}
     with chart() as figure:
@@ -200,19 +191,9 @@ def draw_dots(rows: Mapping[str, Sequence[float]], what: str, title: str) -> Pic
     Args:
         rows: for each question the share that each model reaches, the models in one order.
         what: what the shares are of.
-        title: what there is to see, in a sentence.
-
-    Raises:
-        ValueError: there are no rows, a row has no shares or more than another, or a share is not
-            from 0 to 1.
     """
     rows = {name: [float(share) for share in shares] for name, shares in rows.items()}
-    lengths = {len(shares) for shares in rows.values()}
-    if len(lengths) != 1 or 0 in lengths:
-        raise ValueError(f"rows have {sorted(lengths)} shares: one number, not 0, is expected")
-    if not all(0 <= share <= 1 for shares in rows.values() for share in shares):
-        raise ValueError("rows hold a share that is not from 0 to 1")
-    (models,) = lengths
+    (models,) = {len(shares) for shares in rows.values()}
     with chart() as figure:
         axes = figure.subplots()
         for place, shares in enumerate(rows.values()):

@@ -29,13 +29,9 @@ COLOURS = (
 
 @dataclass(frozen=True)
 class Source:
-    """Hold source code, ready for a notebook to show.
+    """Hold source code, ready for a notebook to show."""
 
-    Args:
-        code: Python, from the left margin.
-    """
-
-    code: str
+    code: str  # Python, from the left margin
 
     @property
     def html(self) -> str:

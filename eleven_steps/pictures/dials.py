@@ -19,7 +19,6 @@ def draw_dials(
     Args:
         query, key: (pairs, 2), turned already; no arrow may be longer than 1.3.
         angles: by how many radians a token each pair turns.
-        title: what there is to see, in a sentence.
     """
     products = (query * key).sum(dim=-1).tolist()
     dials = [

@@ -69,23 +69,15 @@ def grid(
 
 @dataclass(frozen=True)
 class Cell:
-    """Hold one number of a grid.
-
-    Args:
-        value, x, y: the number, and where its cell's top left corner stands.
-        colour: its head's.
-        shade: how strong its colour is, from 0 to 1, or None.
-        full: whether it is drawn; if not, its cell stays empty.
-        marked: whether it is framed.
-    """
+    """Hold one number of a grid."""
 
     value: float
-    x: float
+    x: float  # where its cell's top left corner stands
     y: float
-    colour: str
-    shade: float | None
-    full: bool
-    marked: bool
+    colour: str  # its head's
+    shade: float | None  # how strong its colour is, from 0 to 1
+    full: bool  # whether it is drawn; if not, its cell stays empty
+    marked: bool  # whether it is framed
 
     def outline(self, size: tuple[float, float]) -> str:
         """Return the path around the cell."""

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
-from eleven_steps.pictures.code import BADGE, COLOURS, Source, coloured, step_in
-from eleven_steps.pictures.map import box, draw_map, shape_of, shown_of, sizes_of, small
+from eleven_steps.pictures.code import BADGE, COLOURS, coloured, step_in
+from eleven_steps.pictures.map import box, shape_of, shown_of, sizes_of, small
 from eleven_steps.pictures.stored import choice
-from eleven_steps.pictures.svg import SANS, Drawing, Picture, at, text, within
+from eleven_steps.pictures.svg import SANS, Drawing, at, text, within
 from eleven_steps.pictures.tensors import TracedStep
 
 OPENED = '<span class="p">(</span>'  # a line that is too long may end there
@@ -22,47 +21,17 @@ HOW = (
 LOW = 35.5  # the height of a tensor: the heads or tokens of one stand in one line
 
 
-@dataclass(frozen=True)
-class Linked:
-    """Hold code beside its map: the page whose parts can be pointed at, and the still of it.
-
-    Args:
-        source: the code.
-        whole: the map in one picture.
-        page: HTML, a row for each step; data-told names what is told of a line or of a step.
-    """
-
-    source: Source
-    whole: Picture
-    page: str
-
-    @property
-    def words(self) -> str:
-        """What there is to see, for readers who cannot see it."""
-        return self.whole.words
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        still = self.whole._repr_mimebundle_()
-        return still | {"text/html": self.source.html + still["text/html"]}
-
-
-def draw_linked(
+def page_of_source(
     code: str, steps: Sequence[TracedStep], told: Mapping[str, Sequence[str]]
-) -> Linked:
-    """Lay the lines of each step beside what the step makes.
+) -> str:
+    """Return a page with the lines of each step beside what the step makes.
 
     Args:
         code: a function whose steps begin with comments, "# 5 scores" for one.
         steps: those of a trace, in order.
         told: lines of words, by "line 9" or "step 2".
-
-    Raises:
-        ValueError: the steps are not those of the code, or a tensor is too large for its place.
     """
     step_at, numbers = steps_of(code), [step.number for step in steps]
-    found = sorted({*step_at.values()} - {0})
-    if found != numbers:
-        raise ValueError(f"the code has the steps {found}: those of the trace are {numbers}")
     num_heads = sizes_of({step.name: step for step in steps})["num_heads"]
     beside = [legend(num_heads), *(card(step, num_heads) for step in steps)]
     lines = list(enumerate(coloured(code), 1))
@@ -74,12 +43,11 @@ def draw_linked(
         f'<div data-told="{name}">{"".join(f"<p>{escape(line)}</p>" for line in lines)}</div>'
         for name, lines in told.items()
     )
-    page = (
+    return (
         f'<div class="linked"><div class="highlight" role="radiogroup" style="{COLOURS}" '
         f'aria-label="The code and its map">{rows}</div>'
         f'<div class="told"><p class="help">{HOW}</p>{every}</div></div>'
     )
-    return Linked(Source(code), draw_map(steps), page)
 
 
 def steps_of(code: str) -> dict[int, int]:
@@ -118,8 +86,6 @@ def card(step: TracedStep, num_heads: int) -> str:
     room = WIDTH if alone else WIDTH / len(step.tensors)
     for place, called in enumerate(step.tensors):
         cells = small(shown_of(step, called, num_heads), room - (NAME if alone else 8), LOW)
-        if cells is None:
-            raise ValueError(f"{called} {shape_of(step)} is too large for its place")
         x, y = (NAME, 20) if alone else (place * room, 36)
         drawn += text(called, place * room, 31) + at(x, y, cells)
         height = max(height, y + cells.height + 2)

@@ -26,17 +26,11 @@ FRAME = f'fill="none" stroke-width="2" style="stroke:{svg.INK}"'
 
 @dataclass(frozen=True)
 class Head:
-    """Hold the weights of one head for one sentence.
+    """Hold the weights of one head for one sentence."""
 
-    Args:
-        weights: (num_tokens, num_tokens), attention weights from 0 to 1, rows are queries.
-        number: the head's number, for its colour.
-        layer: the layer's number, where there are several.
-    """
-
-    weights: torch.Tensor
-    number: int
-    layer: int | None = None
+    weights: torch.Tensor  # (num_tokens, num_tokens), from 0 to 1, rows are queries
+    number: int  # of the head, for its colour
+    layer: int | None = None  # its number, where there are several
 
     @property
     def name(self) -> str:
@@ -49,7 +43,6 @@ def draw_arcs(heads: Sequence[Head], words: Sequence[str]) -> svg.Picture:
 
     Args:
         heads: the heads, each with its weights.
-        words: the words of the sentence, one a token.
 
     Raises:
         ValueError: there is no head or no word, weights and words do not fit, the weights of a word

@@ -109,7 +109,6 @@ def draw_tensors(shown: Sequence[Shown], title: str, between: Sequence[str] = ()
 
     Args:
         shown: the tensors, in the order in which they come about.
-        title: what there is to see, in a sentence.
         between: what is done between each tensor and the next, written beside an arrow.
     """
     description = "; ".join(f"{one.name} {one.shape}" for one in shown) + "."

@@ -24,19 +24,12 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class Arrow:
-    """Say how to draw a vector.
+    """Say how to draw a vector."""
 
-    Args:
-        name: written at its tip; "" for none.
-        end: the vector's two numbers.
-        look: plain, strong or dashed.
-        colour: of its line and its head; its name is in INK.
-    """
-
-    name: str
-    end: Sequence[float]
-    look: str = "plain"
-    colour: str = svg.INK
+    name: str  # written at its tip; "" for none
+    end: Sequence[float]  # the vector's two numbers
+    look: str = "plain"  # or strong, or dashed
+    colour: str = svg.INK  # of its line and its head; its name is in INK
 
     def __post_init__(self):
         if len(self.end) != 2 or not all(map(math.isfinite, self.end)):
@@ -58,7 +51,6 @@ def draw_vectors(
 
     Args:
         arrows: what to draw.
-        title: what there is to see, in a sentence.
         axes: what the two features mean.
         corners: the smallest and the largest values of (x, y) in sight.
         shares: words with the share each gets, from 0 to 1, as a row below the plane.
@@ -212,7 +204,6 @@ def draw_matrices(
 
     Args:
         matrices: tensors (rows, columns) by name.
-        title: what there is to see, in a sentence.
         rows, columns: labels of every matrix; where only columns have some, the matrices stand
             below each other, so that each number stands below what it is made of.
         shade: which of them hold shares from 0 to 1, whose colour follows the number.

@@ -20,7 +20,6 @@ def draw_weights(weights: torch.Tensor, words: Sequence[str], head: int) -> svg.
 
     Args:
         weights: (num_tokens, num_tokens), shares from 0 to 1, rows are queries.
-        words: the words of the sentence, one a token.
         head: the head's number, for its colour.
 
     Raises:
@@ -52,8 +51,6 @@ def draw_words(
         table: (num_tokens, num_tokens), rows are queries; -inf is what the mask hides. The colour
             is the stronger the larger the number: of shares as they are, of other numbers by the
             largest.
-        words: the words of the sentence, one a token.
-        title: what there is to see, in a sentence.
         head: the head's number, for its colour; None for no head.
 
     Raises:
@@ -87,9 +84,7 @@ def draw_patterns(
 
     Args:
         layers: for each layer, weights (num_heads, num_tokens, num_tokens).
-        words: the words of the sentence, one a token.
         notes: for each layer, for each head, a line to stand below its name.
-        title: what there is to see.
 
     Raises:
         ValueError: weights and words do not fit, or there are more than 24 words.

@@ -11,26 +11,19 @@ from eleven_steps.pictures import Head, draw_arcs, page_of_arcs
 from eleven_steps.sliders.live import SEEN, Answers
 
 
-class Arcs(Answers):
-    """Show what each word of a sentence attends to, head by head.
-
-    Args:
-        heads, words: as for eleven_steps.pictures.draw_arcs.
-    """
-
-    def __init__(self, heads: Sequence[Head], words: Sequence[str]):
-        every = (f'[data-word="{i}"]' for i in range(len(words)))
-        lit = {f".part{word}": {f"{word}:not(.part)": SEEN} for word in every}
-        page, says = page_of_arcs(heads, words), f"{len(words)} words to point at"
-        super().__init__(draw_arcs(heads, words), page, lit, says)
+def answering_arcs(heads: Sequence[Head], words: Sequence[str]) -> Answers:
+    """Let each word of a sentence show what it attends to; args and errors as for draw_arcs."""
+    every = (f'[data-word="{i}"]' for i in range(len(words)))
+    lit = {f".part{word}": {f"{word}:not(.part)": SEEN} for word in every}
+    says = f"{len(words)} words to point at"
+    return Answers(draw_arcs(heads, words), page_of_arcs(heads, words), lit, says)
 
 
-def explore_arcs(weights: torch.Tensor, words: Sequence[str]) -> Arcs:
+def explore_arcs(weights: torch.Tensor, words: Sequence[str]) -> Answers:
     """Point at a word of a sentence and see what it attends to in each head.
 
     Args:
         weights: (num_heads, num_tokens, num_tokens), from 0 to 1, rows are queries.
-        words: the words of the sentence, one a token.
 
     Raises:
         ValueError: weights have another shape or do not sum to 1, they do not fit the words, or
@@ -41,10 +34,10 @@ def explore_arcs(weights: torch.Tensor, words: Sequence[str]) -> Arcs:
             f"weights have shape {tuple(weights.shape)}: (num_heads, num_tokens, num_tokens) of "
             f"one sentence is expected"
         )
-    return Arcs([Head(table, number) for number, table in enumerate(weights)], words)
+    return answering_arcs([Head(table, number) for number, table in enumerate(weights)], words)
 
 
-def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:
+def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Answers:
     """Point at a word of a sentence and see what it attends to in heads of the tiny model.
 
     Args:
@@ -62,4 +55,4 @@ def explore_sentence(sentence: str, *heads: tuple[int, int]) -> Arcs:
         (layer, head) for layer, weights in enumerate(layers) for head in range(weights.shape[1])
     ]
     shown = [Head(layers[layer][0, head], head, layer) for layer, head in heads or every]
-    return Arcs(shown, write(tokens[0]))
+    return answering_arcs(shown, write(tokens[0]))

@@ -48,10 +48,11 @@ class Answers:
         still: the picture where styles are dropped.
         page, lit: as eleven_steps.pictures.stored.answering takes them.
         says: how much there is to point at.
+        above: HTML that stands above the still.
     """
 
-    def __init__(self, still: Any, page: str, lit: Lit, says: str):
-        self.still, self.page, self.lit, self.says = still, page, lit, says
+    def __init__(self, still: Any, page: str, lit: Lit, says: str, above: str = ""):
+        self.still, self.page, self.lit, self.says, self.above = still, page, lit, says, above
 
     def __repr__(self) -> str:
         return in_words(self.still, self.says, "all that is shown", repr([self.page, self.lit]))
@@ -59,7 +60,7 @@ class Answers:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         still = self.still._repr_mimebundle_()
         look = style("look", "answers") + hint()
-        html = answering(self.page, self.lit, look, still["text/html"])
+        html = answering(self.page, self.lit, look, self.above + still["text/html"])
         return {**still, "text/html": html, "text/plain": repr(self)}
 
 

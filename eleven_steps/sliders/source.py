@@ -10,7 +10,7 @@ from torch import nn
 
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import STEPS, trace
-from eleven_steps.pictures import draw_linked, draw_source, steps_of
+from eleven_steps.pictures import draw_map, draw_source, page_of_source, steps_of
 from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.live import SEEN, Answers
 
@@ -21,43 +21,24 @@ HERE = "box-shadow:inset 4px 0 var(--hold)"
 
 @dataclass(frozen=True)
 class LineRun:
-    """Hold what a line of code read and made when it ran.
+    """Hold what a line of code read and made when it ran."""
 
-    Args:
-        step: the step that it belongs to.
-        reads, makes: names, each with what stands there in words.
-        origins: for what it reads of the lines before it, which line made it; 0 made x.
-        returns: whether it ends the forward.
-    """
-
-    step: int
-    reads: dict[str, str]
+    step: int  # that it belongs to
+    reads: dict[str, str]  # names, each with what stands there in words
     makes: dict[str, str]
-    origins: dict[str, int]
-    returns: bool
+    origins: dict[str, int]  # of what it reads the line that made it; 0 made x
+    returns: bool  # whether it ends the forward
 
 
-class LinkedSource(Answers):
-    """Show the code of forward beside its map: point at one, and the other lights up.
-
-    Attributes:
-        told: by "line 9" or "step 2" its step, those it comes from and goes to, and words.
-    """
-
-    def __init__(self):
-        (mha, _), x, code = run(), tokens(), shown_code()
-        self.told = tell(run_by_line(code, mha, x))
-        words = {name: told["words"] for name, told in self.told.items()}
-        still = draw_linked(code, trace(mha, x), words)
-        says = f"{len(words) - len(STEPS)} lines of code and {len(STEPS)} steps to point at"
-        parts = {f'[data-told="{name}"]': told for name, told in self.told.items()}
-        lit = {f".part{part}": lights(part, told) for part, told in parts.items()}
-        super().__init__(still, still.page, lit, says)
-
-
-def explore_source() -> LinkedSource:
+def explore_source() -> Answers:
     """Point at a line of forward or at a step of its map: both light up, and shapes are told."""
-    return LinkedSource()
+    (mha, _), x, code = run(), tokens(), shown_code()
+    every, steps = tell(run_by_line(code, mha, x)), trace(mha, x)
+    page = page_of_source(code, steps, {name: told["words"] for name, told in every.items()})
+    says = f"{len(every) - len(STEPS)} lines of code and {len(STEPS)} steps to point at"
+    parts = {f'[data-told="{name}"]': told for name, told in every.items()}
+    lit = {f".part{part}": lights(part, told) for part, told in parts.items()}
+    return Answers(draw_map(steps), page, lit, says, draw_source(code).html)
 
 
 def lights(part: str, told: dict[str, Any]) -> dict[str, str]:

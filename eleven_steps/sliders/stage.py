@@ -16,9 +16,9 @@ from eleven_steps.beyond.tiny import TinyModel
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import SHAPES, STEPS, step_source, trace
 from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
-from eleven_steps.sliders.arcs import Arcs, explore_arcs
+from eleven_steps.sliders.arcs import explore_arcs
 from eleven_steps.sliders.lesson import at_steps, run, tokens
-from eleven_steps.sliders.live import Live, script, style
+from eleven_steps.sliders.live import Answers, Live, script, style
 
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}
@@ -107,7 +107,7 @@ def whiteboard() -> dict[str, Any]:
     return scene_of(tokens(6), layers, SIZES, START)
 
 
-def arcs() -> Arcs:
+def arcs() -> Answers:
     """Return the sentence with what its words attend to in the layer of the stage."""
     read = load_sentence()
     return explore_arcs(read.steps[6].tensors["weights"][0], read.words)

@@ -14,7 +14,7 @@ from waits import in_page, resize, settle, soon, visit
 from eleven_steps import sliders
 from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.pictures import Head, tell_words
-from eleven_steps.sliders.source import shown_code
+from eleven_steps.sliders.source import run_by_line, shown_code, tell
 
 ANNA, MET, BERT, LAST = 0, 1, 2, 5
 CODE = [line.strip() for line in shown_code().splitlines() if line.strip()]
@@ -22,6 +22,7 @@ REAL = load_sentence()
 HEADS = [Head(each, k) for k, each in enumerate(REAL.steps[6].tensors["weights"][0])]
 TOLD = tell_words(HEADS, REAL.words)
 LINKED = sliders.explore_source()
+LINES = tell(run_by_line(shown_code(), sliders.run()[0], sliders.tokens()))
 
 # Which words' arcs are strong, and which words' numbers are seen; for each head.
 STRONG = """el => {
@@ -97,7 +98,7 @@ def check_board(page, name=None):
     """Find a part lit up with its step, its neighbours framed, its words there, and no more."""
     expected = FREE
     if name:
-        told = LINKED.told[name]
+        told = LINES[name]
         steps = {"own": [told["step"]], "from": told["from"], "to": told["to"]}
         expected = {way: [each] * 2 for way, each in steps.items()}
         expected |= {"here": [name], "words": told["words"]}

@@ -1,4 +1,7 @@
-"""What travels between processes: counted from the sizes, and counted while it runs."""
+"""What travels between processes: counted from the sizes, and counted while it runs.
+
+A size that is no positive int raises TypeError or ValueError.
+"""
 
 import torch
 from torch.utils._pytree import tree_leaves
@@ -41,11 +44,7 @@ class Traffic(DispatchMode):
 
 
 def bytes_of_heads(b: int, num_tokens: int, d_out: int, bytes_each: int = 4) -> int:
-    """Return the bytes that each process hands to the one all-reduce of a forward: its out.
-
-    Raises:
-        TypeError, ValueError: a size is not a positive int.
-    """
+    """Return the bytes that each process hands to the one all-reduce of a forward: its out."""
     check_sizes(b=b, num_tokens=num_tokens, d_out=d_out, bytes_each=bytes_each)
     return b * num_tokens * d_out * bytes_each
 
@@ -72,9 +71,6 @@ def bytes_of_ring(
 
     Args:
         features: of all heads of keys together: d_out, or less where heads share keys.
-
-    Raises:
-        TypeError, ValueError: a size is not a positive int.
     """
     check_sizes(b=b, num_tokens=num_tokens, features=features, bytes_each=bytes_each)
     check_sizes(num_processes=num_processes)
@@ -97,9 +93,6 @@ def bytes_of_exchange(
 
     Args:
         features: of all heads of keys that are sent, copies counted; d_out if left out.
-
-    Raises:
-        TypeError, ValueError: a size is not a positive int.
     """
     features = d_out if features is None else features
     check_sizes(b=b, num_tokens=num_tokens, d_out=d_out, bytes_each=bytes_each)
