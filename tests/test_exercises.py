@@ -215,7 +215,7 @@ def test_an_answer_for_the_whiteboard_alone_fails(identifier):
     outcome = tried(identifier, lambda *arguments: noted)
     assert not outcome.passed
     if outcome.kind != "mistake":
-        assert outcome.message.startswith(f"right {first.called}, but not everywhere: ")
+        assert outcome.message.startswith(f"right {first.label}, but not everywhere: ")
 
 
 @every("identifier", WRITE)

@@ -28,7 +28,7 @@ LENGTHS = re.compile(r"(\w+_)?(seq)?len(gth)?s|(valid|key|src|input)_len(gth)?")
 LENGTH = "how many tokens are none", "how many are none, and stand last"
 # What says how many tokens came before, where a module itself keeps what is kept of them.
 STARTS = re.compile(r"start(_?pos(ition)?)?|(cache|past)_?(pos(ition)?|len(gth)?)|(\w+_)?offset")
-COUNTED, STORED = -2, -3
+BY_MODULE = ("count", "flag")  # what a parameter gets where a module itself keeps the rest
 RESETS = re.compile(r"(reset|clear|empty)(_\w*(cache|kv|state)\w*)?")
 FLAG_KEPT = re.compile(r"(use|return|with|need)_?(kv_?)?(cache|past|present|kv)")
 SHAPES = {
@@ -225,10 +225,9 @@ class InPieces(Around):
 
     way: Any  # how a piece is handed over
     past: str  # the parameter that gets what is kept
-    # Which of what is returned that is, the output left out; -1 for all of it; None where forward
-    # fills a dict that is handed over; COUNTED where the parameter gets how many tokens came before
-    # and STORED where it is a flag: the module keeps the rest
-    kept: int | None
+    # What it gets: the "first", "second" or "all" of what is returned beside the output, a "dict"
+    # that forward fills, the "count" of tokens before, or a "flag", True
+    gets: str
     flags: tuple[str, ...]  # parameters that must be True for anything to be kept
     width: int  # of an output
     forks: bool = False  # whether from each past another piece is read as well
@@ -247,8 +246,8 @@ class InPieces(Around):
         half = self.begin or (len(hidden) + 1) // 2
         rest = len(hidden) - half
         lengths = half, *([1] * rest if self.single else (1, rest - 1))
-        outs, past = [], {self.past: {}} if self.kept is None else {}
-        for name in resets(module) if self.kept == STORED else ():
+        outs, past = [], {self.past: {}} if self.gets == "dict" else {}
+        for name in resets(module) if self.gets == "flag" else ():
             getattr(module, name)()
         for piece in x.split([length for length in lengths if length > 0], dim=axis):
             handed = functools.partial(module, **more, **past)
@@ -258,18 +257,21 @@ class InPieces(Around):
             returned = way(handed, piece, hides, *(tensor[:, :seen] for tensor in filled))
             outs.append(output(returned, self.width))
             self.between()
-            if self.kept in (COUNTED, STORED):
-                past = {self.past: seen} if self.kept == COUNTED else {}
+            if self.gets in BY_MODULE:
+                past = {self.past: seen} if self.gets == "count" else {}
                 continue
-            if self.kept is None:
+            if self.gets == "dict":
                 if not past[self.past]:
                     raise LookupError("nothing is kept in the dict")
                 continue
             table = piece.shape[axis], seen  # of weights, for the tokens of a piece and all so far
             rest = [e for e in _parts_of(returned) if not (e is outs[-1] or ends_in(e, table))]
-            if len(rest) <= self.kept or not rest:
+            if len(rest) < 1 + (self.gets == "second"):
                 raise LookupError("nothing is returned that could be kept")
-            earlier, past = past, {self.past: tuple(rest) if self.kept < 0 else rest[self.kept]}
+            earlier, past = (
+                past,
+                {self.past: tuple(rest) if self.gets == "all" else rest[self.gets == "second"]},
+            )
             if self.forks and earlier and not _share(earlier, past):
                 way(handed, piece.flip(-1), hides)
         return torch.cat(outs, dim=axis)
@@ -280,10 +282,11 @@ class InPieces(Around):
         names = list(inspect.signature(module.forward).parameters)
         flags = tuple(filter(FLAG_KEPT.fullmatch, names))
         for past in [name for name in names if PAST.fullmatch(name) and name not in flags]:
-            yield from (cls(way, past, kept, flags, width) for kept in (0, 1, -1, None))
+            every = "first", "second", "all", "dict"
+            yield from (cls(way, past, gets, flags, width) for gets in every)
         for past in filter(STARTS.fullmatch, names):
-            yield cls(way, past, COUNTED, flags, width)
-        yield from (cls(way, flag, STORED, flags, width) for flag in flags[:1])
+            yield cls(way, past, "count", flags, width)
+        yield from (cls(way, flag, "flag", flags, width) for flag in flags[:1])
 
 
 def resets(module: Any) -> list[str]:

@@ -245,7 +245,7 @@ def _there(walked: Walk, step: str, name: str, wrong: bool) -> torch.Tensor | No
 
     That is made by a call of the same step, of the right numbers of the step before.
     """
-    right, number = walked.right.scene[step][name], STEPS.index(step) + 1
+    right, number = walked.reference.scene[step][name], STEPS.index(step) + 1
     if (own := walked.own(right)) is not None or not wrong:
         return own
     ops = (op for op, at in zip(walked.ops, walked.steps, strict=True) if at == number)

@@ -124,7 +124,7 @@ def not_weights_yet(walked: Walk, number: int, op: Op, step: int) -> Difference 
     if step != 8 or op_name(op) not in MEET or not state:
         return None
     if not state.grown:
-        masked = state.hidden == "right" or not walked.right.hidden.any()
+        masked = state.hidden == "right" or not walked.reference.hidden.any()
         return walked.differs(number, 7 if masked else 6, "skipped", index, for_step=8)
     return None if state.whole or op.failed else walked.differs(number, 7, "rows", index)
 
@@ -139,7 +139,7 @@ def left_the_way(walked: Walk, number: int, op: Op, step: int) -> Difference | N
             return walked.differs(number, 7, "scale", op.gave[0], factor=grown.scale, before=False)
     if before is None or op.failed or not op.gave or step == 8 and op_name(op) in MEET:
         return None
-    after, hides = walked.readings[op.gave[0]], bool(walked.right.hidden.any())
+    after, hides = walked.readings[op.gave[0]], bool(walked.reference.hidden.any())
     root, state = walked.case.head_dim**-0.5, after.state
     if state is None and step == 6 and _mask_seen(walked, number):
         return walked.differs(number, 6, "hidden", op.gave[0], crossed=False)
@@ -181,7 +181,7 @@ def _mask_seen(walked: Walk, number: int) -> bool:
     for index in (i for op in walked.ops[number:] for i in op.gave):
         reading = walked.readings[index]
         scores = reading.axes and reading.family == "scores" and not reading.part
-        if laid := scores and walked.right.aligned(walked.tensors[index], reading):
+        if laid := scores and walked.reference.aligned(walked.tensors[index], reading):
             told.append(not laid[0].isnan().any() and torch.equal(laid[0] < HIDDEN, laid[2]))
     weighed = any("softmax" in op_name(op) for op in walked.ops[:number])
     return bool(told) and not any(told) and not weighed and makes_nan(walked) != number
@@ -230,7 +230,7 @@ def of_another_family(walked: Walk, number: int, op: Op, step: int) -> Differenc
 def projected_otherwise(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Whether a call made x times a weight as it is stored, or something of x alone."""
     made = [walked.tensors[index] for index in op.gave]
-    x, module = walked.right.scene["shape"]["x"], walked.right.scene.module
+    x, module = walked.reference.scene["shape"]["x"], walked.reference.scene.module
     if not made or step != 2:
         return None
     for name in LAYERS[:3]:
@@ -283,14 +283,14 @@ def _pairs(walked: Walk, index: int) -> tuple[Sequence[int], Sequence[int]]:
 
 def _seen(walked: Walk) -> list[tuple[int, ...]]:
     """Query and key wherever the right class does not hide the score."""
-    hidden = walked.right.hidden.flatten(0, -3).all(0)
+    hidden = walked.reference.hidden.flatten(0, -3).all(0)
     return [tuple(place) for place in (~hidden).nonzero().tolist()]
 
 
 def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]:
     """The output of a softmax in blocks whose sums stay as they are when the maximum grows."""
-    scene = walked.right.scene
-    masked = scene["scores"]["scores"].masked_fill(walked.right.hidden, -torch.inf)
+    scene = walked.reference.scene
+    masked = scene["scores"]["scores"].masked_fill(walked.reference.hidden, -torch.inf)
     scaled, values = masked / walked.case.head_dim**0.5, scene["transpose"]["values"]
     guesses = {sums: dict.fromkeys(sums, _as_it_was) for sums in NOT_RESCALED}
     guesses[UNDIVIDED] = {"over": lambda context, total, new: context}

@@ -79,14 +79,14 @@ class Callee:
             right = build(planted(variant=case.variant), case)
             return called(right, case, case.x, record=record)
 
-    def called(self, call: Any) -> type[Adapted]:
+    def calling(self, call: Any) -> type[Adapted]:
         """The same wrapper, called in another way."""
         return self.wrapper.but(call=call)
 
     def one_module(self, call: Any) -> Callable[..., Any]:
         """Call one module time and again, each time with an x and what its parameters get."""
         handing = Handing(call)
-        module = attempt(build, self.called(handing), self.case)
+        module = attempt(build, self.calling(handing), self.case)
 
         def run(x: torch.Tensor | None = None, **named: torch.Tensor) -> Any:
             handing.named.clear()
@@ -100,7 +100,7 @@ class Callee:
 
         It is nothing where a call fails or gives another shape.
         """
-        return seen_of(self.called(call), self.case, *(xs or [None]))
+        return seen_of(self.calling(call), self.case, *(xs or [None]))
 
     def out(self, call: Any) -> torch.Tensor | None:
         """The output of a call; None where there is none."""

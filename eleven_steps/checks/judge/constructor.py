@@ -33,7 +33,7 @@ BUILDS = (
     (6, {"register_buffer", "buffer", "mask", "triu", "tril", "ones", "full"}),
     (2, {"Linear"}),
 )
-NOWHERE = {"builds": [], "lacks": ("", ""), "later": [], "kept": [], "supers": False}
+NOWHERE = {"builds": [], "lacks": ("", ""), "later": [], "has": [], "supers": False}
 NAMESPACES = {"torch": torch, "torch.nn": nn, "torch.nn.functional": nn.functional}
 
 
@@ -88,8 +88,8 @@ def _absent(facts: Facts, variant: Variant, begun: bool | None) -> Finding | Non
     lost, found = absent(facts, variant), ", ".join(facts.parameters[:12]) or "none"
     if not lost:
         return None
-    unkept = next(iter(facts.unkept.values()), ())  # by the module's own constructor
-    if local := next((name for name in lost if name in unkept), ""):
+    own = next(iter(facts.local_names.values()), ())  # by the module's own constructor
+    if local := next((name for name in lost if name in own), ""):
         return say("kept_nowhere", step_of({local}), name=local)
     if begun is None:
         return _lost(facts, variant, lost, found)
@@ -296,7 +296,7 @@ def _hint(failure: Failure, at: dict[str, Any], names: list[str], case: Case) ->
     if name and owner in ("self", "") and name in at["later"]:
         return wording("set_later", name=f"self.{name}" if owner == "self" else name)
     if name and owner == "self":
-        near = _near(name, at["kept"], "self.")
+        near = _near(name, at["has"], "self.")
         return wording("is_parameter" if name in names else "never_set", name=name, near=near)
     if name and owner == "":
         return wording("parameters_are", names=", ".join(names), near=_near(name, names))
@@ -316,13 +316,13 @@ def unset(failure: Failure, facts: Facts) -> Finding | None:
     found = re.match(r"AttributeError: '(\w+)' object has no attribute '(\w+)'", failure.text)
     owner, name = found.groups() if found else ("", "")
     read = re.search(rf"\bself\.{name}\b", failure.line or f"self.{name}")
-    if owner not in facts.kept or not read:
+    if owner not in facts.attributes or not read:
         return None
-    kept, line = facts.kept[owner], in_line(failure)
+    kept, line = facts.attributes[owner], in_line(failure)
     like = _like(name, kept)
     known = {name, like, kept[like]} if like else {name}
     step = next((step for step, names in BUILDS if names & known), None)
-    if name in facts.unkept.get(owner, ()):
+    if name in facts.local_names.get(owner, ()):
         return say("attribute_unkept", step, name=name, line=line)
     hint = wording("meant", name=f"self.{like}") if like else ""
     hint = hint or wording("keeps", kept=", ".join(e for e in kept if e != "training"))

@@ -16,7 +16,7 @@ import torch
 
 from eleven_steps.checks.judge.at_fault import at_fault, set_at
 from eleven_steps.checks.judge.path import Difference, Walk, stage_of, walk
-from eleven_steps.checks.judge.read import FAMILIES, Reading, Right, right_of
+from eleven_steps.checks.judge.read import FAMILIES, Reading, Reference, reference_of
 from eleven_steps.checks.judge.syntax import (
     CUT,
     KEEP,
@@ -77,8 +77,8 @@ class Blame:
         step = STEPS[number - 1]
         wrong, right = play(case, name).steps.get(step, {}), play(case)[step]
         spoilt = [n for n, t in right.items() if n not in wrong or not close(wrong[n], t)]
-        ours = self.walked.right.scene[step]
-        own = {e.who for e in self.walked.readings if number == 2 and e.right}  # all three in one
+        ours = self.walked.reference.scene[step]
+        own = {e.who for e in self.walked.readings if number == 2 and e.stage}  # all three in one
         return bool(spoilt) and all(
             name in own or self.walked.own(ours[name]) is not None for name in spoilt
         )
@@ -93,7 +93,7 @@ def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> B
     first = None
     for double in (True, False):
         does = isinstance(out, Failure) if double and out is not None else None
-        blame = followed(ask(cls, "trace", case, double), right_of(case, double), does)
+        blame = followed(ask(cls, "trace", case, double), reference_of(case, double), does)
         found = [one and one.found and one.found.op for one in (first, blame)]
         first = first if first and (found[1] or 0) <= (found[0] or 0) else blame
         if first and not (first.found and first.found.reason in ("made", "family")):
@@ -101,7 +101,7 @@ def blamed(cls: Any, case: Case, out: torch.Tensor | Failure | None = None) -> B
     return first
 
 
-def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:
+def followed(trace: Any, reference: Reference, raises: bool | None) -> Blame | None:
     """Find the first difference of a trace; None where there is no trace, or it ends otherwise.
 
     Raises says whether it must end in an error; None where it may.
@@ -109,7 +109,7 @@ def followed(trace: Any, right: Right, raises: bool | None) -> Blame | None:
     if not isinstance(trace, Trace) or raises is (trace.stop is None):
         return None
     with clock_paused():
-        walked = walk(trace, right)
+        walked = walk(trace, reference)
         return Blame(walked, differ(walked))
 
 
@@ -135,7 +135,7 @@ def differ(walked: Walk) -> Difference | None:
     if not start and not trace.stop:
         return None
     if not trace.stop and walked.on_the_way(start[0]) and walked.readings[start[0]].family == "out":
-        came, right = trace.tensors[start[0]], walked.right.scene.out
+        came, right = trace.tensors[start[0]], walked.reference.scene.out
         if came.shape == right.shape:
             return None
         number = walked.makers[start[0]][0]

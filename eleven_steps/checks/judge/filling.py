@@ -160,7 +160,7 @@ def _runs_by_chance(callee: Callee, ways: list[Padded]) -> bool:
     """Whether a mask runs with as many texts as heads, or as tokens, and with no other number."""
     case = replace(callee.case, variant=callee.variant.beside("padding") or callee.variant)
     counts = case.b, case.num_heads, case.num_tokens
-    some = ([seen_of(callee.called(e), replace(case, b=b), None) for e in ways] for b in counts)
+    some = ([seen_of(callee.calling(e), replace(case, b=b), None) for e in ways] for b in counts)
     usual, *others = map(any, some)
     return not usual and any(others)
 
@@ -248,7 +248,7 @@ def _with_filling(
         right, x = build(planted(variant=variant), case), case.x
         alike = x[:1].expand_as(x)
         wanted = [right(*given) for given in ((x, nothing), (x, some), (alike, some))]
-    one, two = (attempt(build, callee.called(way), case, dropout) for _ in range(2))
+    one, two = (attempt(build, callee.calling(way), case, dropout) for _ in range(2))
     asked = (one, case.x, nothing), (two, x, some), (one, case.x, some), (two, alike, some)
     outs = [attempt(torch.no_grad()(module), *more) for module, *more in asked]
     outs.append(attempt(two, case.x, some))  # with gradients

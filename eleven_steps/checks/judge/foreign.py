@@ -280,7 +280,7 @@ def _reached(wrapper: type[Adapted], main: Case) -> int:
         return 0
     read = [reading for reading in blame.walked.readings if reading.axes]
     three = {*chain(*(e.who.split(" and ") for e in read if e.family == "projected"))}
-    families = {e.family for e in read if e.right} & {"scores", "context"}
+    families = {e.family for e in read if e.stage} & {"scores", "context"}
     weights = any(e.state and e.state.grown for e in read)
     return len(three & {*THREE}) + (len(families) + weights if len(three) == 3 else 0)
 

@@ -24,7 +24,7 @@ from eleven_steps.checks.judge.likeness import (
     whole_number,
 )
 from eleven_steps.checks.judge.path import stage_of
-from eleven_steps.checks.judge.read import right_of
+from eleven_steps.checks.judge.read import reference_of
 from eleven_steps.checks.judge.say import Finding, came, listed, say, together
 from eleven_steps.checks.judge.tell import nan_first, tell
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -204,9 +204,9 @@ def _why(
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
             text = together(text, wording("is_handed", names=", ".join(task.given)))
         if faults[FIRST] is None:
-            text = say("not_everywhere", first=scenes[FIRST].case.called, fault=text).text
+            text = say("not_everywhere", first=scenes[FIRST].case.label, fault=text).text
         elif faults[at].kind != faults[FIRST].kind == "value":
-            text = say("hidden_by_sizes", first=scenes[FIRST].case.called, fault=text).text
+            text = say("hidden_by_sizes", first=scenes[FIRST].case.label, fault=text).text
         finding = replace(faults[at], text=text, case=scenes[at].case)
     if finding.kind == "unfinished":
         return finding
@@ -218,9 +218,9 @@ def _why(
 
 def _followed(task: Write, answer: Any, scene: Scene, parts: Parts) -> Blame | None:
     """Follow a function in a case; None where it cannot be, or does otherwise than before."""
-    right = right_of(scene.case)
-    trace = ask(answer, "traced_call", task.gets(right.scene))
-    return naming.under_way(followed(trace, right, failed(parts)))
+    reference = reference_of(scene.case)
+    trace = ask(answer, "traced_call", task.gets(reference.scene))
+    return naming.under_way(followed(trace, reference, failed(parts)))
 
 
 def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> str:

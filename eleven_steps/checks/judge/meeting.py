@@ -36,7 +36,7 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
         for n in chain if " and " in who else ():
             if op_name(ops[n]) in CUT:  # not into the three
                 return walked.differs(n, 2, "made", ops[n].gave[0])
-        made = any(reading.who == lost and reading.right for reading in walked.readings)
+        made = any(reading.who == lost and reading.stage for reading in walked.readings)
         both, first = {reading.who for _, reading in three}, three[0][1]
         over_tokens = first.axes and first.axes[-1] == "n" or "n" in dict(first.fixed)
         if made and both == {"keys", "values"} and over_tokens:
@@ -90,7 +90,7 @@ def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | N
 def _left_over(walked: Walk, who: str, start: list[int], fixed: set[str]) -> list[int]:
     """The right queries, keys or values that nothing on the way to some tensors takes."""
     used = {i for n in walked.back(start) for i in walked.ops[n].given} | {*start}
-    mine = ((i, e) for i, e in enumerate(walked.readings) if e.who == who and e.right)
+    mine = ((i, e) for i, e in enumerate(walked.readings) if e.who == who and e.stage)
     whole = ((i, e.family) for i, e in mine if {*dict(e.fixed)} <= {"w"} | fixed)
     return [i for i, family in whole if family == "projected" and i not in used]
 
@@ -183,14 +183,14 @@ def _heads_alone(walked: Walk, op: Op, step: int, own: int, reading: Reading) ->
 
 def _replayed(walked: Walk, op: Op, step: int) -> bool:
     """Whether this einsum would be right, were its operands right: heads before tokens."""
-    steps = walked.right.scene.steps
+    steps = walked.reference.scene.steps
     grouped, words = steps["transpose"], [e for e in op.numbers if type(e) is str]
     pair = grouped["queries"], grouped["keys"]
     if step != 5:
         pair = steps["softmax"]["weights"], grouped["values"]
     with contextlib.suppress(Exception):
-        found = walked.right.find(torch.einsum(words[0], *pair))
-        return bool(found and found.right)
+        found = walked.reference.find(torch.einsum(words[0], *pair))
+        return bool(found and found.stage)
     return False
 
 

@@ -280,7 +280,7 @@ def unknown(
     used = used_by(answer)
     reads = say("forward_reads", names=listed(used["names"])).text if used["names"] else ""
     names = re.findall(r"^NameError: .*'(\w+)'", error_of(out))
-    kept = names and all(names[0] in part for part in facts.kept.values())
+    kept = names and all(names[0] in part for part in facts.attributes.values())
     method = names and blame and f"def {names[0]}(" in blame.walked.trace.source
     hint = wording("self_is_kept" if kept else "self_has", name=names[0]) if kept or method else ""
     return replace(finding, text=together(finding.text, hint, reads, more))

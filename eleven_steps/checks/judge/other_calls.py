@@ -17,12 +17,11 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted, takes
 from eleven_steps.checks.adapt.built import flags_left, sizes_given
 from eleven_steps.checks.adapt.calls import (
-    COUNTED,
+    BY_MODULE,
     FLAG_KEPT,
     FLAGS,
     KINDS,
     STARTS,
-    STORED,
     Given,
     InPieces,
     Way,
@@ -210,7 +209,7 @@ def in_pieces(callee: Callee) -> Said:
     if callee.inner is None or not callee.wrapper.causal or call.way.kind == "flag":
         return
     for way in InPieces.of(callee.inner, call, callee.case.d_out):
-        anew = resets(callee.inner) if way.kept == STORED else [""]
+        anew = resets(callee.inner) if way.gets == "flag" else [""]
         xs = [None, callee.case.x.flip(0)][: 1 + bool(anew)]
         some = [xs, xs[:1]][: 1 + (anew != [""])]
         tries = itertools.product((way, replace(way, single=True)), some)
@@ -218,16 +217,16 @@ def in_pieces(callee: Callee) -> Said:
         if not every:
             continue
         one, two = every[0].out, every[1].out.flip(0) if every[1:] else None
-        if way.kept in (COUNTED, STORED) and not _goes_on(callee, way, one):
+        if way.gets in BY_MODULE and not _goes_on(callee, way, one):
             continue
         right = close(one, callee.right)
-        if right and way.kept == STORED and anew and (two is None or not close(two, one)):
+        if right and way.gets == "flag" and anew and (two is None or not close(two, one)):
             yield say("wrong_anew", past=way.past, reset=anew[0])
         if not right or two is not None and not close(two, one):
             runs.append((way, one))
             continue
         callee.pieces = way
-        forks = callee.out(replace(way, forks=way.kept not in (None, COUNTED, STORED)))
+        forks = callee.out(replace(way, forks=way.gets not in ("dict", *BY_MODULE)))
         yield unlike(one if forks is None else forks, callee.right, "wrong_in_forks", past=way.past)
         yield x_written(every, way.past)
         other = attempt(build, callee.wrapper, callee.case), callee.case.x.flip(0)
@@ -257,7 +256,7 @@ def _out_to_the_end(callee: Callee, way: InPieces) -> Generator[Finding | None, 
     for n in LONG_TEXTS:
         case = replace(callee.case, b=1, num_tokens=n, context_length=n)
         late = replace(way, begin=n - 2)
-        every = [seen_of(callee.called(e), case, None) for e in (late, callee.wrapper.call)]
+        every = [seen_of(callee.calling(e), case, None) for e in (late, callee.wrapper.call)]
         if all(every):
             out, whole = (seen[0].out for seen in every)
             yield None if close(out, whole) else _not_in_pieces(way, out, whole)
@@ -273,8 +272,8 @@ def _not_in_pieces(way: InPieces, out: torch.Tensor, right: torch.Tensor) -> Fin
 
 
 def _kept(way: InPieces) -> str:
-    names = {None: "gets_dict", COUNTED: "gets_count", STORED: "gets_true"}
-    return wording(names.get(way.kept, "gets_returned"))
+    names = {"dict": "gets_dict", "count": "gets_count", "flag": "gets_true"}
+    return wording(names.get(way.gets, "gets_returned"))
 
 
 def _goes_on(callee: Callee, way: InPieces, out: torch.Tensor) -> bool:
@@ -400,7 +399,7 @@ def without_batch(callee: Callee) -> Said:
         returned = way(lambda x, *rest, **given: module(x[0], *rest, **given), x, *more)
         return output(returned, case.d_out)[None]
 
-    for seen in seen_of(callee.called(Given(function=alone)), case, None):
+    for seen in seen_of(callee.calling(Given(function=alone)), case, None):
         yield unlike(seen.out, play(case).out, "wrong_alone")
 
 
@@ -503,7 +502,7 @@ def tables(callee: Callee) -> Said:
     if shown is not None:
         yield None if shown else say("other_table_returned")
         callee.notes.append(wording("right_table"))
-    elif rest and not (callee.pieces and callee.pieces.kept is not None):
+    elif rest and not (callee.pieces and callee.pieces.gets != "dict"):
         shapes = ", ".join(f"{tuple(tensor.shape)}" for tensor in rest)
         callee.notes.append(wording("returned_besides", shapes=shapes))
 

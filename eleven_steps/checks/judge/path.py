@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Right
+from eleven_steps.checks.judge.read import FAMILIES, HIDDEN, Reading, Reference
 from eleven_steps.checks.judge.syntax import (
     CUT,
     KEEP,
@@ -50,7 +50,7 @@ class Walk:
     """A trace that was read."""
 
     trace: Trace  # what ran
-    right: Right  # what is right there
+    reference: Reference  # what is right there
     readings: list[Reading] = field(default_factory=list)  # of each tensor
     steps: list[int] = field(default_factory=list)  # that each call is for
     # The family that forward had come to before each call, by its number in FAMILIES
@@ -58,7 +58,7 @@ class Walk:
 
     def __post_init__(self) -> None:
         self.ops, self.tensors, self.stop = self.trace.ops, self.trace.tensors, self.trace.stop
-        self.case = self.right.case
+        self.case = self.reference.case
 
     def differs(
         self, number: int, step: int, reason: str, *tensors: int | None, **values: Any
@@ -142,11 +142,11 @@ class Walk:
 
     def on_the_way(self, index: int) -> bool:
         """Whether a tensor is what some step makes, or on the right way there."""
-        return on_the_way(self.readings[index], self.right)
+        return on_the_way(self.readings[index], self.reference)
 
     def reached(self, step: str) -> bool:
         """Whether all right tensors of a step are there, in their shapes."""
-        return all(self.own(right) is not None for right in self.right.scene[step].values())
+        return all(self.own(right) is not None for right in self.reference.scene[step].values())
 
     def steps_reached(self) -> int:
         """How many steps from the first on have all their tensors there."""
@@ -192,40 +192,43 @@ def same_numbers(one: torch.Tensor, other: torch.Tensor, near: float) -> bool:
     return torch.allclose(one, other, near, near)
 
 
-def on_the_way(reading: Reading, right: Right) -> bool:
+def on_the_way(reading: Reading, reference: Reference) -> bool:
     """Whether it is what some step makes, or on the right way there; of scores by their state."""
-    root = right.case.head_dim**-0.5
+    root = reference.case.head_dim**-0.5
     if reading.family == "scores":
         state = reading.state
-        laid = reading.fixed or "|".join(filter(None, reading.axes or ())) in right.stages["scores"]
+        laid = (
+            reading.fixed
+            or "|".join(filter(None, reading.axes or ())) in reference.stages["scores"]
+        )
         if state and not laid:
             return False
         if state is None:
-            return reading.right and reading.scale in (1.0, root)
+            return reading.stage is not None and reading.scale in (1.0, root)
         if not state.scale:  # all of it is hidden
             return True
         usual = abs(state.scale / root - 1) < 1e-6 or abs(state.scale - 1) < 1e-6
         if state.grown:
             return abs(state.scale / root - 1) < 1e-6 and state.hidden == "right"
         return usual and state.hidden in ("none", "right")
-    if not reading.right:
+    if not reading.stage:
         return False
     if reading.family == "projected" and "values" not in reading.who:
         return any(abs(reading.scale / scale - 1) < 1e-6 for scale in (1.0, root, root**0.5))
     return abs(reading.scale - 1) < 1e-6
 
 
-def walk(trace: Trace, right: Right) -> Walk:
+def walk(trace: Trace, reference: Reference) -> Walk:
     """Read every tensor of a trace, in order, and say which step each call is for."""
-    walked = Walk(trace, right)
+    walked = Walk(trace, reference)
     walked.readings.extend(
         Reading("layer", name) if (name := trace.layers.get(index)) else Reading("const")
         for index in range(len(trace.tensors))
     )
     for index in trace.inputs:
-        given, x = trace.tensors[index], right.scene["shape"]["x"]
+        given, x = trace.tensors[index], reference.scene["shape"]["x"]
         is_x = given.shape == x.shape and torch.equal(given, x.to(given.dtype))
-        own = Reading("x", "x", ("b", "n", "e"), 1) if is_x else right.find(given)
+        own = Reading("x", "x", ("b", "n", "e"), 1) if is_x else reference.find(given)
         walked.readings[index] = own or Reading("const")
     phase = max((FAMILIES.index(walked.readings[i].family) for i in trace.inputs), default=1)
     by_place: dict[tuple, tuple[int, int]] = {}
@@ -249,7 +252,7 @@ def walk(trace: Trace, right: Right) -> Walk:
 
 
 def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: int) -> Reading:
-    tensor, right, name = walked.tensors[index], walked.right, op_name(op)
+    tensor, reference, name = walked.tensors[index], walked.reference, op_name(op)
     if name in ("to", "type_as"):  # of another tensor no more than its dtype counts
         given = [*given[:1], *[Reading("const")] * len(given[1:])]
     if name == "pad" and op.place is None and given[0].family == "x":  # as wide as a class wants
@@ -269,16 +272,18 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
     scores = (reading for reading in alike if reading.family == "scores")
     like = None if name in CUT - {"setitem"} | TURN | MEET else next(scores, None)
     if like and like.tokens:
-        return replace(like, stage=None, part=False, state=right.state(tensor, like))
+        return replace(like, stage=None, part=False, state=reference.state(tensor, like))
     meant = {5: "scores", 8: "context"}.get(step, "") if name in MEET else ""
-    found = right.find(tensor, meant) if real or not given or name == "written" else None
+    found = reference.find(tensor, meant) if real or not given or name == "written" else None
     if found and _by_chance(found, name, real):
         found = None
     if found:
-        return _as_laid(right, name, given, alike, found, tensor)
-    turned = {"rope", "norm"} & {*right.case.variant.names} and name not in MEET | MASK | {"linear"}
+        return _as_laid(reference, name, given, alike, found, tensor)
+    turned = {"rope", "norm"} & {*reference.case.variant.names} and name not in MEET | MASK | {
+        "linear"
+    }
     three = {*" and ".join(reading.who for reading in real).split(" and ")}
-    sound = all(e.part or on_the_way(e, right) for e in real)
+    sound = all(e.part or on_the_way(e, reference) for e in real)
     if turned and three <= {"queries", "keys"} and sound:
         return Reading("projected", " and ".join(sorted(three)), part=True)  # no step holds it
     of_changes = {not part.startswith(LAYERS) for e in layers[:1] for part in e.who.split(" and ")}
@@ -292,50 +297,52 @@ def _reading_of(walked: Walk, op: Op, given: list[Reading], step: int, index: in
         family = {2: "projected", 11: "out"}.get(step, family)
     who = " and ".join(dict.fromkeys(e.who for e in real if e.family == family and e.who))
     if like and family == "scores":
-        return Reading(family, who, like.axes, None, 1.0, right.state(tensor, like), like.fixed)
+        return Reading(family, who, like.axes, None, 1.0, reference.state(tensor, like), like.fixed)
     return Reading(family, who)
 
 
 def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int) -> Reading | None:
     """What stands between two right tensors: a product not yet summed, a sum over the keys."""
-    right, first = walked.right, given[0] if given else Reading("const")
+    reference, first = walked.reference, given[0] if given else Reading("const")
     if walked.tensors[index].device.type != "cpu":
         return None
-    if name == "setitem" and (filling := _filling(right, walked.tensors[index])):
+    if name == "setitem" and (filling := _filling(reference, walked.tensors[index])):
         return filling
-    if name in OVER_KEYS and first.state and on_the_way(first, right) and "j" in first.axes:
+    if name in OVER_KEYS and first.state and on_the_way(first, reference) and "j" in first.axes:
         along = first.axes.index("j")
         over = getattr(walked.tensors[op.given[0]], OVER_KEYS[name])(along, True)
         if torch.equal(over.flatten(), walked.tensors[index].flatten()):
             return Reading("scores", first.who, part=True)
     of_scores = name in MEET | SCALE and any(reading.family in FAMILIES[2:] for reading in given)
-    scales = (1.0, right.case.head_dim**-0.5) if of_scores and right.product is not None else ()
+    scales = (
+        (1.0, reference.case.head_dim**-0.5) if of_scores and reference.product is not None else ()
+    )
     tensor = walked.tensors[index]
-    if any(same_numbers(tensor, right.product * scale, 1e-7) for scale in scales):
+    if any(same_numbers(tensor, reference.product * scale, 1e-7) for scale in scales):
         return Reading("scores", "scores", ("b", "h", "i", "j"), part=True)
     kept = first.family == "scores" and name in {"softmax"} | KEEP | CUT | TURN
     if kept and (walked.tensors[index] == 1).all():  # of one key, whatever it scores
         return Reading("scores", "weights", part=True)
     own = (reading for reading in given if reading.family in FAMILIES[2:])
-    who = {reading.who for reading in own if reading.part or on_the_way(reading, right)}
+    who = {reading.who for reading in own if reading.part or on_the_way(reading, reference)}
     summed = any(op_name(e) in ("sum", "mean") and index in e.given for e in walked.ops)
     if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
         family = "context" if "values" in who else "scores"
-        return right.find(walked.tensors[index]) or Reading(family, family, part=True)
-    if name == "expand" and "g" in "".join(first.axes or ()) and on_the_way(first, right):
+        return reference.find(walked.tensors[index]) or Reading(family, family, part=True)
+    if name == "expand" and "g" in "".join(first.axes or ()) and on_the_way(first, reference):
         return replace(first, stage=None, part=True)
     return None
 
 
-def _filling(right: Right, tensor: torch.Tensor) -> Reading | None:
+def _filling(reference: Reference, tensor: torch.Tensor) -> Reading | None:
     """What is being filled with right numbers, each in its place, and is 0 elsewhere so far."""
     if not tensor.any() or (tensor != 0).all():
         return None
-    for step in right.scene.steps.values():
+    for step in reference.scene.steps.values():
         for whole in step.values():
             alike = whole.shape == tensor.shape and whole.dtype == tensor.dtype
             if alike and same_numbers(tensor, whole.where(tensor != 0, 0), 1e-7):
-                found = right.find(whole)
+                found = reference.find(whole)
                 return found and replace(found, stage=None, part=True)
     return None
 
@@ -346,13 +353,15 @@ def _by_chance(found: Reading, name: str, real: list[Reading]) -> bool:
     parts = found.part and any(reading.part for reading in real)
     moves = name in TURN | CUT | KEEP and real
     new = moves and found.family not in {reading.family for reading in real}
-    return bool(not found.right and name not in odd and not parts or new)
+    return bool(not found.stage and name not in odd and not parts or new)
 
 
-def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, tensor) -> Reading:
+def _as_laid(
+    reference: Reference, name: str, given: list, alike: list, found: Reading, tensor
+) -> Reading:
     """What was read, right only where the call can have laid it so; alike is of the same shape."""
-    if found.family == "scores" and right.aligned(tensor, found):
-        state = right.state(tensor, found)
+    if found.family == "scores" and reference.aligned(tensor, found):
+        state = reference.state(tensor, found)
         found = replace(found, state=state, stage=found.stage if state else None)
     otherwise = False
     if name in MEET and found.axes:
@@ -360,7 +369,7 @@ def _as_laid(right: Right, name: str, given: list, alike: list, found: Reading, 
         otherwise = found.axes[0] == "h" and "h" not in first
     if name not in CUT | TURN | MEET | {"linear", "written"}:  # number by number mends no order
         odd = (e for e in alike if e.family == found.family and e.stage is None)
-        otherwise = any(not on_the_way(reading, right) for reading in odd)
+        otherwise = any(not on_the_way(reading, reference) for reading in odd)
     return replace(found, stage=None, state=None) if otherwise else found
 
 
@@ -376,7 +385,7 @@ def stage_of(reading: Reading, walked: Walk) -> int:
     if reading.family == "scores":
         state = reading.state
         if state is None or not state.grown:
-            hides = bool(walked.right.hidden.any())
+            hides = bool(walked.reference.hidden.any())
             return 6 if state and state.hidden == "right" and hides else 5
         return 7 if state.whole else 6
     return reading.stage or 0

@@ -218,13 +218,8 @@ class Reading:
     # Of some tokens alone: the letter of an axis, and which tokens lie along it
     tokens: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
-    @property
-    def right(self) -> bool:
-        """Whether it is what some step makes."""
-        return self.stage is not None
 
-
-class Right:
+class Reference:
     """The right class of a case in double precision, as a scene, and its numbers to be found."""
 
     def __init__(self, case: Case, double: bool):
@@ -362,6 +357,6 @@ class Right:
 
 
 @functools.cache
-def right_of(case: Case, double: bool = True) -> Right:
+def reference_of(case: Case, double: bool = True) -> Reference:
     """The right class of a case, read once."""
-    return Right(case, double)
+    return Reference(case, double)

@@ -274,7 +274,7 @@ def _turning(asked: Asked) -> Variant | None:
 
 
 def _changes(variant: Variant, own: Variant = LECTURE) -> str:
-    more = Variant(tuple(change for change in variant.told if change not in own.told)).names
+    more = Variant(tuple(change for change in variant.given if change not in own.given)).names
     (base, share), rope = variant.rope, "RoPE"
     rope += f" at base {base:,.0f}" if base != 1e4 else ""
     rope += f" of {share:.4g} of a head's features" if share < 1 else ""

@@ -166,7 +166,7 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
         last, after = STEPS[found.step - 2 : found.step] if found.step > 1 else (STEPS[0],) * 2
         return {"number": found.step - 1, "name": last, "next": found.step, "whats_next": after}
     if reason == "shape":
-        return {"wanted_shape": tuple(walked.right.scene.out.shape)}
+        return {"wanted_shape": tuple(walked.reference.scene.out.shape)}
     if reason == "family":
         needs = CALLED[values["needs"]]
         the = needs if needs == "x" else f"the {needs}"
@@ -194,7 +194,7 @@ def _needed(found: Difference, walked: Walk) -> dict[str, str]:
     values = at == 8 and walked.readings[found.index].family != "scores"
     shape = SHAPES[STEPS[(4 if values else at - 1) - 1]]
     read = enumerate(walked.readings)
-    usual = any(reading.right and in_letters(i, walked) == shape for i, reading in read)
+    usual = any(reading.stage and in_letters(i, walked) == shape for i, reading in read)
     mine = in_letters(found.index, walked)
     maker = walked.makers.get(found.index)
     op = walked.ops[maker[-1]] if maker else None
@@ -226,7 +226,7 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
     what = wording("comes_out") if writes else _part(walked.ops[found.op].place)
     if tensor.device.type == "cpu" and tensor.isnan().any():
         nan = wording("made_nan", what=what, shape=shape)
-        return together(nan, nan_cause(tensor, walked.right.scene))
+        return together(nan, nan_cause(tensor, walked.reference.scene))
     if tensor.dtype in (torch.float16, torch.bfloat16):
         return wording("made_rounded", what=what, shape=shape, dtype=tensor.dtype)
     op = walked.ops[found.op]
@@ -244,12 +244,14 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
     moves = op_name(op) in TURN | MEET | CUT - SHUFFLE
     one = walked.case.b == 1  # where an axis of 1 may be that of the sequences
     usual = {letters, letters.replace("(1,", "(b,")} if one else {letters}
-    laid = "|".join(filter(None, reading.axes or ())) in walked.right.stages.get(reading.family, ())
+    laid = "|".join(filter(None, reading.axes or ())) in walked.reference.stages.get(
+        reading.family, ()
+    )
     laid = laid and "h" in dict(reading.fixed)  # one head's, in a usual order of axes
     if letters and usual.isdisjoint(SHAPES.values()) and moves and not laid:
         return wording("made_axes", what=what, shape=shape, letters=letters)
     if op_name(op) in ("view", "reshape", "unflatten"):
-        heads = walked.right.scene["view"]["queries"]
+        heads = walked.reference.scene["view"]["queries"]
         if found.step == 3 and shape[:2] == heads.shape[:2] != shape:
             values = {"wanted": tuple(heads.shape), "letters": SHAPES["view"]}
             is_now = wording("has_numbers", name=what, shape=shape)
@@ -258,7 +260,7 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
         mixed = [LETTERS[letter] for letter in before if letter not in left]
         if "?" in left and len(mixed) > 1:
             return wording("made_mixed", what=what, shape=shape, mixed=listed(mixed, quote=""))
-    if reading.axes and "?" not in reading.axes and walked.right.holds(tensor, reading.family):
+    if reading.axes and "?" not in reading.axes and walked.reference.holds(tensor, reading.family):
         return wording("made_unordered", what=what, shape=shape)
     return wording("made_other", what=what, shape=shape, step=found.step, name=step)
 
@@ -275,7 +277,7 @@ def _hidden(found: Difference, walked: Walk, values: dict[str, Any]) -> Finding:
     if found.values["crossed"]:
         return say("scores_crossed", 5, **values)
     reading, state = walked.readings[found.index], walked.readings[found.index].state
-    mine, _, hides = walked.right.aligned(walked.tensors[found.index], reading)
+    mine, _, hides = walked.reference.aligned(walked.tensors[found.index], reading)
     gone = mine == 0 if state and state.grown else mine < HIDDEN
     if hides.tril().any():  # of the past too, as a window does
         matrices = [table.reshape(-1, *table.shape[-2:]) for table in (gone, hides)]
@@ -382,7 +384,7 @@ def _sizes_expected(walked: Walk) -> str:
     step = {(3, 4): "view", (10, 3): "combine"}.get((walked.steps[last], sizes), "")
     if op_name(op) not in ("view", "reshape") or not step or not walked.on_the_way(op.given[0]):
         return ""
-    wanted, *others = {tuple(right.shape) for right in walked.right.scene[step].values()}
+    wanted, *others = {tuple(right.shape) for right in walked.reference.scene[step].values()}
     return "" if others else wording("wants_sizes", letters=SHAPES[step], wanted=wanted)
 
 

@@ -48,7 +48,7 @@ class Case:
     example: str = ""  # whose x it is, whiteboard or second; or drawn: all from its seed
     without: frozenset[str] = frozenset()  # parameters that are set to 0
     seed: int = 0  # of the weights and x
-    called: str = ""  # by a message; its letters if empty
+    label: str = ""  # in a message; its letters if empty
     variant: Variant = LECTURE  # changes since the lecture
 
     @property
@@ -67,7 +67,7 @@ class Case:
         """The case in words, for messages."""
         names = "b", "num_tokens", "d_in", "d_out", "num_heads"
         sizes = ", ".join(f"{n} = {getattr(self, n)}" for n in names)
-        return self.called.format(sizes=sizes) if self.called else f"with {sizes}"
+        return self.label.format(sizes=sizes) if self.label else f"with {sizes}"
 
     @property
     def x(self) -> torch.Tensor:
@@ -203,10 +203,10 @@ def cases_of(variant: Variant = LECTURE) -> Cases:
 BOARD = "the whiteboard"
 OF_ITS_SIZES = f"with other numbers of {BOARD}'s sizes"
 TASK_CASES = (
-    Case(1, 3, 6, 6, 2, 6, seed=123, example="whiteboard", called=f"on {BOARD}"),
+    Case(1, 3, 6, 6, 2, 6, seed=123, example="whiteboard", label=f"on {BOARD}"),
     # A bias left out shows here as well, where d_in = d_out.
-    Case(1, 3, 6, 6, 2, 6, qkv_bias=True, seed=7, example="drawn", called=OF_ITS_SIZES),
-    Case(2, 7, 5, 12, 3, 9, seed=123, example="second", called="on the second example ({sizes})"),
+    Case(1, 3, 6, 6, 2, 6, qkv_bias=True, seed=7, example="drawn", label=OF_ITS_SIZES),
+    Case(2, 7, 5, 12, 3, 9, seed=123, example="second", label="on the second example ({sizes})"),
     Case(13, 10, 150, 132, 12, 10, qkv_bias=True, seed=7, example="drawn"),
 )
 FIRST, SIZED = 0, 2  # the one before a learner's eyes; the one in which all sizes differ

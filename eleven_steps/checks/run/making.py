@@ -35,8 +35,8 @@ class Facts:
     sizes: dict[str, Any]  # d_out, num_heads and head_dim as they are stored, where they are
     # By the class of the module and of each part of the learner's: the type of each attribute, or
     # "buffer", and the names that the constructor makes, and that are no attributes
-    kept: dict[str, dict[str, str]] = field(default_factory=dict)
-    unkept: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
+    local_names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     alone: bool = True  # whether no two of the lecture's layers are one and the same
     zero: tuple[str, ...] = ()  # layers of these names whose weight begins as 0
     frozen: tuple[str, ...] = ()  # parameters of the lecture's names that want no gradient
@@ -158,7 +158,7 @@ def raising(error: BaseException) -> dict[str, Any]:
         builds: the attributes and names that the statement sets, and what it calls for them.
         lacks: (name, owner) of what is not there; owner is self, a module, a type, or "" for none.
         later: the attributes and names that some line of the constructor sets.
-        kept: the attributes that there are.
+        has: the attributes that there are.
         supers: whether the constructor calls that of nn.Module, in whatever line.
     """
     own = own_steps(error)
@@ -179,7 +179,7 @@ def raising(error: BaseException) -> dict[str, Any]:
         "builds": sorted(_builds(code, number)),
         "lacks": (str(name or ""), whose),
         "later": sorted(store for store in stores if type(store) is str),
-        "kept": sorted(n for n in getattr(me, "__dict__", {}) if not n.startswith("_")),
+        "has": sorted(n for n in getattr(me, "__dict__", {}) if not n.startswith("_")),
         "supers": "super" in code.co_names,
     }
 

@@ -79,7 +79,7 @@ class Variant:
     A change is in a variant where it was told; its changes are those that they bring as well.
     """
 
-    told: tuple[str, ...] = ()  # in the order of VARIANTS, with their numbers: "rope:500000"
+    given: tuple[str, ...] = ()  # in the order of VARIANTS, with their numbers: "rope:500000"
 
     @classmethod
     def of(cls, text: str) -> "Variant":
@@ -106,13 +106,13 @@ class Variant:
                 rule = "rope takes numbers, a base and a share of 1, gqa, norm, gate 1, norm 0, 2"
                 raise ValueError(f"{named[name]!r}: {rule}")
         brought = set() if variant.numbers("rope") else {BRINGS.get(name) for name in named}
-        return cls(tuple(change for change in variant.told if change not in brought))
+        return cls(tuple(change for change in variant.given if change not in brought))
 
     def __str__(self) -> str:
-        return ",".join(self.told)
+        return ",".join(self.given)
 
     def __bool__(self) -> bool:
-        return bool(self.told)
+        return bool(self.given)
 
     def __contains__(self, change: str) -> bool:
         return change in self.names
@@ -120,7 +120,7 @@ class Variant:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The changes that were told, without their numbers."""
-        return tuple(map(_name, self.told))
+        return tuple(map(_name, self.given))
 
     @cached_property
     def changes(self) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class Variant:
 
     def numbers(self, change: str) -> tuple[float, ...]:
         """The numbers that a change is told: of rope, the base and the share that turns."""
-        told = next((each for each in self.told if _name(each) == change), "")
+        told = next((each for each in self.given if _name(each) == change), "")
         return tuple(map(float, told.split(":")[1:]))
 
     @property
@@ -153,13 +153,13 @@ class Variant:
     def beside(self, *changes: str) -> "Variant | None":
         """It with more changes; None where they do not go together."""
         try:
-            return Variant.of(",".join((*self.told, *changes)))
+            return Variant.of(",".join((*self.given, *changes)))
         except ValueError:
             return None
 
     def but(self, **other: str) -> "Variant":
         """It with other changes in place of some, or with none where that is empty."""
-        return Variant.of(",".join(other.get(_name(change), change) for change in self.told))
+        return Variant.of(",".join(other.get(_name(change), change) for change in self.given))
 
 
 LECTURE = Variant()

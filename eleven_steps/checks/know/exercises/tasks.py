@@ -247,46 +247,46 @@ def source_of(name: str) -> list[str]:
 # With a function
 
 # Where an answer is tried; in the third all sizes differ, in the last heads go in threes.
-_NEAR = Case(2, 6, 3, 16, 4, 8, seed=7, called="at 6 tokens and 4 heads of 4 features")
+_NEAR = Case(2, 6, 3, 16, 4, 8, seed=7, label="at 6 tokens and 4 heads of 4 features")
 _ODD = Case(5, 7, 10, 48, 6, 9, qkv_bias=True, seed=7)
 _SINCE = (
     _NEAR,
-    replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens and 4 heads of 4 features"),
+    replace(_NEAR, b=1, seed=8, label="with one sequence, at 6 tokens and 4 heads of 4 features"),
     _ODD,
     Case(3, 11, 40, 36, 9, 19, qkv_bias=True, seed=7),
 )
-_SHARED = Case(2, 8, 10, 12, 4, 8, seed=7, called="with 4 heads of 3 features on 2 processes")
+_SHARED = Case(2, 8, 10, 12, 4, 8, seed=7, label="with 4 heads of 3 features on 2 processes")
 _MANY = (
     _SHARED,
-    replace(_SHARED, seed=8, called="with other numbers of the same sizes"),
-    Case(5, 7, 10, 48, 6, 9, seed=7, called="with 6 heads of 8 features on 3 processes"),
-    Case(1, 6, 18, 16, 8, 7, seed=7, called="with 8 heads of 2 features on 4 processes"),
-    Case(3, 5, 9, 14, 2, 7, seed=7, called="with 2 heads of 7 features on 1 process"),
+    replace(_SHARED, seed=8, label="with other numbers of the same sizes"),
+    Case(5, 7, 10, 48, 6, 9, seed=7, label="with 6 heads of 8 features on 3 processes"),
+    Case(1, 6, 18, 16, 8, 7, seed=7, label="with 8 heads of 2 features on 4 processes"),
+    Case(3, 5, 9, 14, 2, 7, seed=7, label="with 2 heads of 7 features on 1 process"),
 )
-_LARGE = replace(_SHARED, seed=9, scale=6.0, called="where some scores are above 88")
+_LARGE = replace(_SHARED, seed=9, scale=6.0, label="where some scores are above 88")
 _CASES = {
     "lecture": TASK_CASES,
-    "mask": (*TASK_CASES, Case(2, 4, 5, 12, 3, 6, scale=0.0, called="where every score is 0")),
+    "mask": (*TASK_CASES, Case(2, 4, 5, 12, 3, 6, scale=0.0, label="where every score is 0")),
     "many": _MANY,
     "many and large": (*_MANY, _LARGE),
     "blocks": (
-        replace(_NEAR, example="drawn", called="at 6 tokens, in blocks of 2"),
-        replace(_NEAR, b=1, seed=8, called="with one sequence, at 6 tokens, in blocks of 2"),
-        replace(_ODD, seed=0, example="drawn", called="at 7 tokens, in blocks of 2"),
-        Case(3, 11, 14, 12, 2, 12, called="at 11 tokens, in blocks of 3"),
-        Case(2, 7, 3, 16, 4, 8, scale=6.0, seed=20, called="where scores go beyond -104 and 88"),
+        replace(_NEAR, example="drawn", label="at 6 tokens, in blocks of 2"),
+        replace(_NEAR, b=1, seed=8, label="with one sequence, at 6 tokens, in blocks of 2"),
+        replace(_ODD, seed=0, example="drawn", label="at 7 tokens, in blocks of 2"),
+        Case(3, 11, 14, 12, 2, 12, label="at 11 tokens, in blocks of 3"),
+        Case(2, 7, 3, 16, 4, 8, scale=6.0, seed=20, label="where scores go beyond -104 and 88"),
     ),
-    "window": (_NEAR, Case(1, 6, 3, 16, 4, 6, called="with a window of 1"), *_SINCE[2:]),
+    "window": (_NEAR, Case(1, 6, 3, 16, 4, 6, label="with a window of 1"), *_SINCE[2:]),
     "topk": (
         _NEAR,
-        Case(1, 2, 3, 16, 4, 8, seed=8, called="in a text of 2 tokens, with top_keys = 3"),
+        Case(1, 2, 3, 16, 4, 8, seed=8, label="in a text of 2 tokens, with top_keys = 3"),
         *_SINCE[2:],
     ),
     "cache": (
-        Case(1, 2, 3, 16, 4, 6, called="with past = 4 and num_tokens = 2"),
-        Case(1, 6, 3, 16, 4, 6, called="with past = 0 and num_tokens = 6"),
-        Case(1, 7, 19, 24, 4, 12, called="with past = 5 and num_tokens = 7"),
-        Case(1, 1, 3, 16, 4, 6, called="with past = 5 and num_tokens = 1"),
+        Case(1, 2, 3, 16, 4, 6, label="with past = 4 and num_tokens = 2"),
+        Case(1, 6, 3, 16, 4, 6, label="with past = 0 and num_tokens = 6"),
+        Case(1, 7, 19, 24, 4, 12, label="with past = 5 and num_tokens = 7"),
+        Case(1, 1, 3, 16, 4, 6, label="with past = 5 and num_tokens = 1"),
     ),
 }
 _CASES |= {
