@@ -232,7 +232,7 @@ PLACES_OF_SLIPS = {
     "functions._spoken_of": lambda: tried("scores.1", lambda q, k: q),
     "written.judge_value": lambda: tried("scores.2", 43),
     "written._judge_paper": lambda: tried("by_hand.2", {}),
-    "classes._first_finding": lambda: tried("your_class.1", Broken),
+    "in_progress._first_finding": lambda: tried("your_class.1", Broken),
     "constructor._lost": lambda: check_attention(Broken),
     "classes.outcome_of": lambda: check_attention(wrong_class("no_mask")),
 }

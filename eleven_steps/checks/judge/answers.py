@@ -16,6 +16,7 @@ from eleven_steps.checks import progress
 from eleven_steps.checks.judge import classes
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.functions import judge_function
+from eleven_steps.checks.judge.in_progress import judge_class
 from eleven_steps.checks.judge.path import Walk
 from eleven_steps.checks.judge.say import Finding, Outcome, honestly, say
 from eleven_steps.checks.judge.written import judge_written
@@ -115,7 +116,7 @@ def judge(task: Task | Quiz | Paper, answer: Any) -> Finding:
         finding = judge_function(task, answer)
         return finding if finding.kind != "right" else _ruled_out(task, answer) or finding
     if isinstance(task, Grow):
-        return classes.judge_class(answer)
+        return judge_class(answer)
     if isinstance(task, Catch):
         return judge_test(answer)
     handed = ask(answer, "value")
