@@ -13,6 +13,7 @@ from torch.func import functional_call
 from eleven_steps.checks.adapt.built import Build, built, most_texts, whatever
 from eleven_steps.checks.adapt.calls import Call, output
 from eleven_steps.checks.adapt.layers import ROLES, Kept, each_of
+from eleven_steps.checks.adapt.vocabulary import ADDED_NAMED
 from eleven_steps.checks.run.cases import LAYERS, Case, Cases, cases_of, close
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import Failure, attempt
@@ -20,15 +21,6 @@ from eleven_steps.checks.run.making import construct
 from eleven_steps.checks.run.reached import followed
 from eleven_steps.checks.run.variant import LECTURE, Variant
 
-# What is added since the lecture, by our names: how its owner is called elsewhere.
-ADDED_CALLED = {
-    "query_norm": r"(?:q|query|qk)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:q|query)",
-    "key_norm": r"(?:k|key)_?(?:layer)?_?(?:norm|ln)|(?:norm|ln)_?(?:k|key)",
-    "sinks": r"(?:attn_|attention_)?sinks?(?:_logits)?",
-    "W_gate": r"(?:w_?|attn_|to_|linear_)?(?:g|gates?)(?:_proj)?",
-    "W_down": r"kv_a_proj(?:_with_mqa)?",
-    "latent_norm": r"kv_a_(?:layer)?norm",
-}
 TURNED = ("W_query", "W_key", "query_norm", "key_norm")  # where positions turn queries and keys
 
 
@@ -322,8 +314,8 @@ class Adapted(nn.Module):
 
 def named_as(layer: str, name: str) -> re.Match | None:
     """Whether a parameter is named as one of a layer that was added; its group is which."""
-    called = rf"(?:.*\.)?(?:{ADDED_CALLED.get(layer, '(?!)')})"
-    return re.fullmatch(rf"{called}(\.bias|(?:\.(?:weight|scale|gamma|g))?)", name, re.IGNORECASE)
+    pattern = ADDED_NAMED.get(layer)
+    return pattern and pattern.fullmatch(name)
 
 
 def _filled_up(x: torch.Tensor, width: int) -> torch.Tensor:

@@ -13,12 +13,10 @@ from typing import Any, get_args
 import torch
 from torch import nn
 
-from eleven_steps.checks.adapt.calls import MASKS, Around, Call, output, ways
+from eleven_steps.checks.adapt.calls import Around, Call, output, ways
+from eleven_steps.checks.adapt.vocabulary import MASKS, NAMED
 from eleven_steps.checks.run.isolate import attempt
 
-TURNS = re.compile(r"(?:rope_|rotary_)?(?:pos(?:ition)?_emb(?:edding)?s?|emb)|rope|freqs(?:_\w+)?")
-# Other sequences, which a forward may be unable to do without although they have a default.
-OTHER_SEQUENCES = re.compile(r"(?:encoder|cross|key|value|kv|context|memory|latents?)\w*(?<!mask)")
 BASE = 1e4  # of the angles
 
 # How cosines and sines come, from angles (b * num_tokens, head_dim / 2), b and head_dim.
@@ -162,7 +160,7 @@ def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[
     needed = [parameter for parameter in every if parameter.default is parameter.empty]
     names = [e.name for e in needed if e.name in PLAIN or e is not needed[0] and _may_be_none(e)]
     optional = [p.name for p in every if p not in needed or p.name in names]
-    others = [name for name in optional if OTHER_SEQUENCES.fullmatch(name)]
+    others = [*filter(NAMED["other_sequence"].fullmatch, optional)]
     others += [name for name in optional if name in MISSED and name not in names]
     turns, handed = turned_by(module), [(form, None) for form in FORMS]
     own = [(OWN_ROTARY, kind) for kind in rotaries(module)]
@@ -183,7 +181,7 @@ def _tries(module: Any, causal: bool, turning: bool, head_dim: int) -> Iterator[
 def _may_be_none(parameter: inspect.Parameter) -> bool:
     """Whether None will do, as its annotation says; x, masks and positions are handed over."""
     name = parameter.name
-    of_ours = name in (*MASKS, "key", "value") or TURNS.fullmatch(name)
+    of_ours = name in (*MASKS, "key", "value") or NAMED["turns"].fullmatch(name)
     return not of_ours and NoneType in get_args(parameter.annotation)
 
 
@@ -212,7 +210,7 @@ def _still(given: Any) -> Any:
 def turned_by(module: Any) -> tuple[str, ...]:
     """The parameters of a forward that get cosines and sines, by their names."""
     names = [*inspect.signature(module.forward).parameters]
-    found = tuple(name for name in names if TURNS.fullmatch(name))[:1]
+    found = tuple(filter(NAMED["turns"].fullmatch, names))[:1]
     return ("cos", "sin") if {"cos", "sin"} <= {*names} else found
 
 

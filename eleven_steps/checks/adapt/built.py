@@ -10,22 +10,18 @@ import math
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from types import CodeType, NoneType
 from typing import Any, get_args
 
 from torch import nn
 
+from eleven_steps.checks.adapt.vocabulary import SIZE_OF, WORDS
 from eleven_steps.checks.run.cases import COUNTS, Case
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.variant import Variant
 
-# What each size is called elsewhere
-WORDS: dict[str, str] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
-SIZE_OF = {word: size for size, words in WORDS.items() for word in words.split()}
 CONFIGS = ("config", "cfg", "args", "conf", "hparams", "params", "opt")
 PYTHONS = ("builtins", "typing", "inspect")
 # What can be told besides: the ways that a config names, the first layer and the last, the order.

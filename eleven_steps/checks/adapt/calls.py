@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from eleven_steps.checks.adapt.vocabulary import FLAGS, MASKS, NAMED
 from eleven_steps.checks.run.cases import seeded
 from eleven_steps.checks.run.copies import tensors_in
 from eleven_steps.checks.run.isolate import attempt
@@ -18,19 +19,8 @@ from eleven_steps.checks.run.places import source_around
 # call(module, x, hidden): hidden (num_tokens, num_tokens) is True where a key must not be seen.
 Call = Callable[..., Any]
 
-MASKS = ("mask", "attn_mask", "attention_mask", "causal_mask", "src_mask", "tgt_mask", "bias")
-FLAGS = ("is_causal", "causal")
-PAST = re.compile(r"(layer_|attn_)?past(_\w+)?|(kv_?|k_?v_?|layer_)?cached?(_kv)?|kv")
-PADS = re.compile(
-    r"(is_|\w+_)?pad(s|ded|ding)?(_?mask)?|(\w+_)?(key|token|seq|input|valid)s?_mask|keep|(is_)?valid"
-)
-LENGTHS = re.compile(r"(\w+_)?(seq)?len(gth)?s|(valid|key|src|input)_len(gth)?")
 LENGTH = "how many tokens are none", "how many are none, and stand last"
-# What says how many tokens came before, where a module itself keeps what is kept of them.
-STARTS = re.compile(r"start(_?pos(ition)?)?|(cache|past)_?(pos(ition)?|len(gth)?)|(\w+_)?offset")
 BY_MODULE = ("count", "flag")  # what a parameter gets where a module itself keeps the rest
-RESETS = re.compile(r"(reset|clear|empty)(_\w*(cache|kv|state)\w*)?")
-FLAG_KEPT = re.compile(r"(use|return|with|need)_?(kv_?)?(cache|past|present|kv)")
 SHAPES = {
     "(num_tokens, num_tokens)": (),
     "(b, 1, num_tokens, num_tokens)": (None, None),
@@ -280,11 +270,11 @@ class InPieces(Around):
     def of(cls, module: Any, way: Any, width: int) -> "Iterator[InPieces]":
         """Yield every such way that the parameters of a module's forward allow."""
         names = list(inspect.signature(module.forward).parameters)
-        flags = tuple(filter(FLAG_KEPT.fullmatch, names))
-        for past in [name for name in names if PAST.fullmatch(name) and name not in flags]:
+        flags = tuple(filter(NAMED["flag_kept"].fullmatch, names))
+        for past in [n for n in filter(NAMED["past"].fullmatch, names) if n not in flags]:
             every = "first", "second", "all", "dict"
             yield from (cls(way, past, gets, flags, width) for gets in every)
-        for past in filter(STARTS.fullmatch, names):
+        for past in filter(NAMED["start"].fullmatch, names):
             yield cls(way, past, "count", flags, width)
         yield from (cls(way, flag, "flag", flags, width) for flag in flags[:1])
 
@@ -292,12 +282,12 @@ class InPieces(Around):
 def resets(module: Any) -> list[str]:
     """The methods of a module, by their names, that make it forget the text so far."""
     own = dir(type(getattr(module, "func", module)))
-    return [name for name in own if RESETS.fullmatch(name)]
+    return [*filter(NAMED["reset"].fullmatch, own)]
 
 
 def begins(cls: Any) -> bool:
     """Whether forward must be told where a text begins: what it keeps is not for training."""
-    return any(map(STARTS.fullmatch, getattr(getattr(cls, "call", None), "plain", ())))
+    return any(map(NAMED["start"].fullmatch, getattr(getattr(cls, "call", None), "plain", ())))
 
 
 def _parts_of(returned: Any) -> list[Any]:

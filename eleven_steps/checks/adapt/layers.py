@@ -15,25 +15,12 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from eleven_steps.checks.adapt.vocabulary import ROLE_NAMED
 from eleven_steps.checks.run.cases import LAYERS
 
 ROLES = {"qkv": LAYERS[:3], "kv": LAYERS[1:3]} | {name: (name,) for name in LAYERS}
 ROLES |= {"q_gate": ("W_query", "W_gate")}
 
-# What the layers are called elsewhere; around each word may stand what says that it is a layer.
-_AROUND = r"(?:w|to|in|fc|lin|linear|proj|dense|layer|weight|net|transform|project|projection)"
-_WORDS = {
-    "qkv": r"c_?attn|qkv|kqv|query_?key_?value|in_proj|attn|att",
-    "kv": r"kv(?:_b)?|key_?value",
-    "W_query": r"(?:c_)?q|query|queries",
-    "W_key": r"(?:c_)?k|key|keys",
-    "W_value": r"(?:c_)?v|value|values",
-    "out_proj": r"o|out|output|proj|c_proj|projection|dense|fc|unify_?heads|combine|merge",
-}
-_NAMED = {
-    role: re.compile(rf"_?(?:{_AROUND}_?)?(?:{words})(?:_?{_AROUND})?s?_?", re.IGNORECASE)
-    for role, words in _WORDS.items()
-}
 # The usual ones come first; of those that fit the shape, results tell which it is.
 LAYOUTS = {
     "qkv": ("3 h d i", "h 3 d i", "h d 3 i", "i 3 h d", "i h 3 d", "i h d 3", "3 i h d"),
@@ -115,7 +102,7 @@ def role_of(name: str) -> str:
     """The role of a parameter by its name, "W_query" for one; "" if it has none."""
     parts = re.sub(r"[._]?weight$", "", name).split(".")
     for part in reversed(parts):
-        for role, pattern in _NAMED.items():
+        for role, pattern in ROLE_NAMED.items():
             if pattern.fullmatch(part):
                 return role
     return ""

@@ -1,7 +1,6 @@
 """Judge a class as it stands elsewhere: find out how it is built, filled and called, and say so."""
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
@@ -13,13 +12,13 @@ from eleven_steps.checks.adapt.built import (
     CHOICES,
     CONFIGS,
     SIGNS,
-    SIZE_OF,
     left_as_is,
     names_in_code,
     sizes_given,
 )
 from eleven_steps.checks.adapt.calls import Given
 from eleven_steps.checks.adapt.layers import ROLES
+from eleven_steps.checks.adapt.vocabulary import NAMED, SIZE_OF
 from eleven_steps.checks.judge import foreign
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.constructor import ORDER
@@ -34,9 +33,6 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, isolated
 from eleven_steps.checks.run.making import construct
 from eleven_steps.checks.run.reached import left_by
 from eleven_steps.checks.run.variant import Variant
-
-# In the code of a class: what shows that queries and keys turn, or are normed
-CHANGED = re.compile(r"rope|rotary|rotat|^(cos|sin|polar)$|(q|k|query|key)_?norm", re.IGNORECASE)
 
 
 def check_attention(
@@ -129,7 +125,8 @@ def _signed(cls: type, variant: Variant) -> bool:
     """Whether a class shows a change that it is not asked about, or has its own names for one."""
     sizes, code = {SIZE_OF.get(n): n for n in inspect.signature(cls).parameters}, names_in_code(cls)
     if not variant:
-        return bool({*SIGNS, "num_kv_heads"} & {*sizes}) or any(map(CHANGED.search, code))
+        signs = {*SIGNS, "num_kv_heads"} & {*sizes}
+        return bool(signs) or any(map(NAMED["changed"].fullmatch, code))
     layers = {*variant.layers} - code
     renamed = any(sizes.get(size, size) != size for size in variant.sizes)
     return renamed or any(named_as(layer, name) for layer in layers for name in code)
@@ -182,7 +179,8 @@ def _at_once(asked: foreign.Asked) -> Variant:
     if plain == asked.variant or "rope" in plain:
         return plain
     turning = asked.variant.but(cache="rope")
-    turns = attempt(lambda: any(map(CHANGED.search, names_in_code(asked.build)))) is True
+    shows = NAMED["changed"].fullmatch
+    turns = attempt(lambda: any(map(shows, names_in_code(asked.build)))) is True
     ways = (turning, plain) if turns else (plain, turning)
     return next((way for way in ways if foreign.fitting(replace(asked, variant=way))), ways[0])
 

@@ -13,10 +13,7 @@ from eleven_steps.checks.adapt.calls import (
     INTEGERS,
     KINDS,
     LENGTH,
-    LENGTHS,
-    MASKS,
     OF_EACH,
-    PADS,
     SAID_ADDED,
     SHAPES,
     SUMS,
@@ -28,6 +25,7 @@ from eleven_steps.checks.adapt.calls import (
     shaped,
     shapes_said,
 )
+from eleven_steps.checks.adapt.vocabulary import MASKS, NAMED
 from eleven_steps.checks.judge.callee import Callee, Handing, seen_of, unlike, written
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import planted
@@ -50,7 +48,7 @@ def unused(callee: Callee) -> Iterator[Finding | None]:
     some = nothing | (torch.arange(n) == n // 2)
     bare, own = callee.bare
     for name in filter(None, (own, *callee.left)):
-        if not (name in MASKS or PADS.fullmatch(name)):
+        if not (name in MASKS or NAMED["pads"].fullmatch(name)):
             continue
         other = {_of_other(callee, name): nn.functional.pad(x, (0, callee.width - x.shape[2]))}
         other.pop("", None)
@@ -98,8 +96,8 @@ def padded(callee: Callee) -> Iterator[Finding | None]:
     """Each parameter that may say what is filling does, also where a text comes in pieces."""
     for name in callee.left:
         # Of another kind only its name would say that it pads.
-        sure = bool(PADS.fullmatch(name)) and not _of_other(callee, name)
-        lengths = bool(LENGTHS.fullmatch(name))
+        sure = bool(NAMED["pads"].fullmatch(name)) and not _of_other(callee, name)
+        lengths = bool(NAMED["lengths"].fullmatch(name))
         if not (sure or lengths or name in MASKS and name != "bias"):
             continue
         kinds = (LENGTH, ["(b,)"]) if lengths else (kinds_of(callee.inner, name), FILLED)

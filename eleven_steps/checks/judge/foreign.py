@@ -12,8 +12,9 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted, adapted, norms
 from eleven_steps.checks.adapt.beside import ways_beside
 from eleven_steps.checks.adapt.built import built, sizes_given
-from eleven_steps.checks.adapt.calls import PADS, Padded, Way
+from eleven_steps.checks.adapt.calls import Padded, Way
 from eleven_steps.checks.adapt.layers import ROLES, all_kept, each_of, misfits, weights_found
+from eleven_steps.checks.adapt.vocabulary import NAMED
 from eleven_steps.checks.judge.callee import hides_by_itself, mixes
 from eleven_steps.checks.judge.classes import judged
 from eleven_steps.checks.judge.differ import blamed
@@ -240,7 +241,7 @@ def _calls(asked: Asked, module: nn.Module, width: int) -> list[Any]:
     if "other" in changes:
         calls = [call for call in calls if len(call.names) > 1]
     if "padding" in changes:
-        names = [*filter(PADS.fullmatch, inspect.signature(module.forward).parameters)]
+        names = [*filter(NAMED["pads"].fullmatch, inspect.signature(module.forward).parameters)]
         calls = [pad for call in calls for pad in Padded.of(call, names)]
     if not calls:
         raise Unread(wording("unread_beside", what=as_options(asked.variant)))

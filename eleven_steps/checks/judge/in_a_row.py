@@ -17,6 +17,7 @@ from torch import nn
 from eleven_steps.checks.adapt.adapted import Adapted
 from eleven_steps.checks.adapt.calls import begins, output
 from eleven_steps.checks.adapt.layers import ROLES, role_of
+from eleven_steps.checks.adapt.vocabulary import NAMED
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.judge.training import gradients, same_gradients, training
@@ -28,7 +29,6 @@ from eleven_steps.checks.run.contract import beside_x, called
 from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import construct
 
-PATHS = re.compile("checkpoint|flash|sdpa|fused|fast|xformers|efficient|eager")
 Run = Callable[..., Any]  # of a text, and perhaps what stands beside it
 OFTEN = 128  # calls, after which one more has to be right
 
@@ -312,7 +312,7 @@ def _beside(made: nn.Module, case: Case) -> tuple[torch.Tensor, ...]:
 
 def _switched(module: nn.Module, run: Run, x: torch.Tensor, first: torch.Tensor) -> str:
     """The attribute that chooses a path, by its name, on which the output is another one."""
-    switches = ((m, n) for m in module.modules() for n in [*vars(m)] if PATHS.search(n))
+    switches = ((m, n) for m in module.modules() for n in [*vars(m)] if NAMED["path"].fullmatch(n))
     for owner, name in switches:
         if type(was := getattr(owner, name)) is bool:
             setattr(owner, name, not was)

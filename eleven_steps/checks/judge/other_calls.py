@@ -6,7 +6,6 @@ after the other, what is wrong or None, and comes to its next line only if nothi
 
 import functools
 import itertools
-import re
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,10 +17,7 @@ from eleven_steps.checks.adapt.adapted import Adapted, takes
 from eleven_steps.checks.adapt.built import flags_left, sizes_given
 from eleven_steps.checks.adapt.calls import (
     BY_MODULE,
-    FLAG_KEPT,
-    FLAGS,
     KINDS,
-    STARTS,
     Given,
     InPieces,
     Way,
@@ -29,10 +25,10 @@ from eleven_steps.checks.adapt.calls import (
     output,
     resets,
 )
+from eleven_steps.checks.adapt.vocabulary import FLAGS, NAMED
 from eleven_steps.checks.judge.callee import Callee, Handing, seen_of, unlike, x_written
 from eleven_steps.checks.judge.filling import each_text, mask_sums, padded, unused
 from eleven_steps.checks.judge.foreign import Asked, best, every_wrapper, fitting
-from eleven_steps.checks.judge.in_a_row import PATHS
 from eleven_steps.checks.judge.other_sizes import another_base, another_window, told_as, wider_heads
 from eleven_steps.checks.judge.say import Finding, Outcome, say, together
 from eleven_steps.checks.know.right import planted, play
@@ -44,16 +40,6 @@ from eleven_steps.checks.run.isolate import Failure, attempt
 from eleven_steps.checks.run.making import build
 from eleven_steps.checks.run.variant import Variant
 
-INPUTS = [re.compile(e) for e in ("k|keys?(_states)?", "v|values?(_states)?")]
-OTHER = re.compile(r"(x_)?context|memory|encoder_hidden_states|(key_value|kv|cross)_states")
-IDS = {  # what numbers tokens says where each stands, or of which document it is
-    "wrong_positions": re.compile(r"pos(ition)?_?ids|(input_)?pos(itions?)?"),
-    "wrong_documents": re.compile(r"(doc(ument)?|seg(ment)?|seq(uence)?|sample|pack(ing)?)_?ids?"),
-}
-TABLES = re.compile(r"(return|output|need|with|get)_?(the_)?(attn|attention|weight|prob|head)\w*")
-HEAD_MASKS = re.compile(r"(\w+_)?heads?_mask")
-LOGITS = re.compile("logit|score")
-BIAS = re.compile(r"(?!.*(pos|rel|mask|alibi|kv|time|decay|gate|pair|edge))(\w+_)?bias(es)?")
 LONG_TEXTS = 1100, 1024, 512, 128, 32  # of texts in pieces, the first that runs
 MASKED = 4  # ways to hand a mask over that are judged where none is right
 Said = Iterator[Finding | Outcome | None]
@@ -137,7 +123,7 @@ def constructed_otherwise(callee: Callee, asked: Asked) -> Said:
         told = replace(asked, choice=asked.choice | choice, call=wrapper.call)
         other = fitting(told)
         callee.settled |= {option.name} if other else set()
-        if not other and (PATHS.search(option.name) or BIAS.fullmatch(option.name)):
+        if not other and any(NAMED[what].fullmatch(option.name) for what in ("path", "bias")):
             some = attempt(lambda told=told: [*itertools.islice(every_wrapper(told), MASKED)])
             every = () if isinstance(some, Failure) else some
             whole = (e for e in every if not attempt(lambda e=e: [*build(e, case).unlent()]))
@@ -247,7 +233,7 @@ def in_pieces(callee: Callee) -> Said:
         return
     for way, out in runs:
         yield _not_in_pieces(way, out, callee.right)
-    if starts := [e for e in getattr(call, "plain", ()) if STARTS.fullmatch(e)]:
+    if starts := [*filter(NAMED["start"].fullmatch, getattr(call, "plain", ()))]:
         callee.notes.append(wording("not_in_pieces", name=starts[0]))
 
 
@@ -301,8 +287,10 @@ def by_name(callee: Callee) -> Said:
 def three_inputs(callee: Callee) -> Said:
     """Keys and values may be made of an input each, in this order, or both of another sequence."""
     names, way, case = [p.name for p in callee.parameters], callee.wrapper.call, callee.case
-    key, value = (next(filter(pattern.fullmatch, names), "") for pattern in INPUTS)
-    if other := "" if key and value else next(filter(OTHER.fullmatch, callee.left), ""):
+    of_each = NAMED["keys_of"], NAMED["values_of"]
+    key, value = (next(filter(pattern.fullmatch, names), "") for pattern in of_each)
+    both = filter(NAMED["keys_and_values_of"].fullmatch, callee.left)
+    if other := "" if key and value else next(both, ""):
         key = value = other
     if not (key and value and isinstance(way, Way)):
         return
@@ -376,7 +364,7 @@ def heads_masked(callee: Callee) -> Said:
         if name == "softmax":
             tensors["weights"][:, 0] = 0
 
-    for name in filter(HEAD_MASKS.fullmatch, callee.left):
+    for name in filter(NAMED["head_mask"].fullmatch, callee.left):
         for keep in (one, one[:, None, None], one[:, None, None].expand(case.b, -1, 1, 1)):
             out = callee.out(Handing(callee.wrapper.call, {name: keep}))
             if out is not None:
@@ -410,15 +398,15 @@ def by_ids(callee: Callee) -> Said:
     """Each text has the positions that are its own, and each document is as if it were alone."""
     case = callee.case
     tokens = torch.arange(case.num_tokens) + torch.arange(case.b)[:, None]
-    rows = {"wrong_positions": (tokens + 1) % case.num_tokens}
-    rows["wrong_documents"] = tokens // 3 % 3 + 1
-    for name, what in itertools.product(callee.left, IDS):
-        if not IDS[what].fullmatch(name):
+    rows = {"positions": (tokens + 1) % case.num_tokens, "documents": tokens // 3 % 3 + 1}
+    wrong = {"positions": "wrong_positions", "documents": "wrong_documents"}
+    for name, what in itertools.product(callee.left, rows):
+        if not NAMED[what].fullmatch(name):
             continue
-        whole, parts, plain = _with_ids(callee, name, rows[what], what == "wrong_positions")
+        whole, parts, plain = _with_ids(callee, name, rows[what], what == "positions")
         if whole is not None and not close(whole, plain):  # else it may be of another kind
-            yield unlike(whole, parts, what, name=name)
-            if what == "wrong_positions" and "rope" in callee.variant:
+            yield unlike(whole, parts, wrong[what], name=name)
+            if what == "positions" and "rope" in callee.variant:
                 later = torch.arange(1, case.num_tokens + 1).expand(case.b, -1)
                 moved, *_ = _with_ids(callee, name, later, True)
                 yield unlike(moved, plain, "wrong_shifted", name=name)
@@ -465,7 +453,7 @@ def flags(callee: Callee) -> Said:
             yield unlike(out, open_to_all, "not_open", name=name)
     for parameter in callee.parameters:
         flag, value = parameter.name, not parameter.default
-        keeps, table = (pattern.fullmatch(flag) for pattern in (FLAG_KEPT, TABLES))
+        keeps, table = (NAMED[what].fullmatch(flag) for what in ("flag_kept", "table"))
         if type(parameter.default) is not bool or not (keeps or table):
             continue
         handing = Handing(way, {flag: value})
@@ -484,7 +472,8 @@ def flags(callee: Callee) -> Said:
         yield x_written(seen, call)
         if table and not value:
             callee.seen(handing := Handing(way))
-        shown = _shown(handing.returned[-1], case, not LOGITS.search(flag)) if table else None
+        sure = not NAMED["table_of_scores"].fullmatch(flag)
+        shown = _shown(handing.returned[-1], case, sure) if table else None
         if shown is not None:
             yield None if shown else say("other_weights_returned", flag=flag)
             callee.shown.append(flag)

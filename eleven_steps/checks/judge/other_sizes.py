@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted
-from eleven_steps.checks.adapt.built import SIZE_OF, fields_of
+from eleven_steps.checks.adapt.built import fields_of
+from eleven_steps.checks.adapt.vocabulary import SIZE_OF
 from eleven_steps.checks.judge.callee import Callee, unlike
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.know.right import planted, play

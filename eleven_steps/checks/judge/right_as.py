@@ -13,8 +13,9 @@ from torch import nn
 
 from eleven_steps.checks.adapt.adapted import Adapted, is_norm, named_as
 from eleven_steps.checks.adapt.beside import turned_by
-from eleven_steps.checks.adapt.built import CHOICES, SIGNS, WORDS, built, choices, sizes_given
+from eleven_steps.checks.adapt.built import CHOICES, SIGNS, built, choices, sizes_given
 from eleven_steps.checks.adapt.layers import role_of
+from eleven_steps.checks.adapt.vocabulary import NAMED, WORDS
 from eleven_steps.checks.judge.callee import joins
 from eleven_steps.checks.judge.differ import blamed
 from eleven_steps.checks.judge.foreign import (
@@ -43,9 +44,7 @@ SHOWN = {name: WORDS[name].split()[0] for name in CHOICES}
 SHOWN |= {"relative": "relative positions", "factor": "a factor of"}
 # What is tried where a class is not right as it is asked about: changes that need no sign of them.
 UNSIGNED = ("full", "rope", "rope,full")
-POSITIONS = re.compile("rope|rotary|rotat|relative|pos(?:ition)?_(?:ids|emb|bias)", re.IGNORECASE)
 NORMS = "rms_norm", "layer_norm", "normalize"
-VALUES_NORMED = re.compile(r"(?:.*\.)?(?:v|values?)_?(?:norm|ln)", re.IGNORECASE)
 MOST_READ, MEASURED = 1000, 24  # ways to read: to look for some that turn, and to measure
 Judge = Callable[[Asked], Outcome]
 
@@ -174,7 +173,7 @@ def _candidates(asked: Asked, module: Any, sized: set[str]) -> Iterator[Variant]
         must = ["norm:2" if change == "norm" else change for change in must]
     bare = (n for n, e in module.named_modules() if is_norm(e) and not [*e.parameters()])
     must += ["norm:0"] if any(named_as("query_norm", name) for name in bare) else []
-    if any(VALUES_NORMED.fullmatch(name) for name, _ in module.named_modules()):
+    if any(NAMED["value_norm"].fullmatch(name) for name, _ in module.named_modules()):
         must.append("vnorm")
     one = {main.head_dim, main.head_dim * (main.num_heads + 2)}  # rows of keys, or of all three
     if any(len(e) in one for e in parameters.values() if e.dim() > 1):
@@ -384,7 +383,8 @@ def _stands(wrapper: type[Adapted], asked: Asked) -> bool:
     """
     case = asked.main
     module, x = build(wrapper, case), case.x
-    if "rope" in case.variant or not any(map(POSITIONS.search, dir(module.called.inner))):
+    own = dir(module.called.inner)
+    if "rope" in case.variant or not any(map(NAMED["of_positions"].fullmatch, own)):
         return False
     x[..., 0] = 1
     with torch.no_grad():
