@@ -49,8 +49,11 @@ def braces(name):
 
 
 def unsaid(nodes):
-    """Sentences whose names stand nowhere in the code; "differs_rows" is of a reason "rows"."""
-    written = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    """Sentences that code only compares or looks up, or not at all; "rows" is "differs_rows"."""
+    asked = [node for node in nodes if isinstance(node, ast.Compare)]
+    asked += [node.slice for node in nodes if isinstance(node, ast.Subscript)]
+    asked = {leaf for node in asked for leaf in ast.walk(node)}
+    written = {node.value for node in nodes if isinstance(node, ast.Constant) and node not in asked}
     every = SENTENCES.keys() - written
     return {n for n in every if n.removeprefix("differs_") not in written and not STEP.fullmatch(n)}
 
@@ -59,17 +62,15 @@ def misfilled(calls):
     """Names that are said with a value too few, or a value that none of them asks for."""
     for names, values in calls:
         asked = [braces(name) for name in names if name in SENTENCES]
-        given = values - {None, "case"}
-        several = any(name not in SENTENCES for name in names)
-        if asked and None not in values and not all(each <= given for each in asked):
-            yield names
-        if asked and not several and None not in values and not given <= set().union(*asked):
+        alone = all(name in SENTENCES for name in names)
+        odd = alone and not values - {"case"} <= set().union(*asked)
+        if asked and None not in values and (odd or not all(each <= values for each in asked)):
             yield names
 
 
 def test_what_is_said_is_known_and_what_is_known_is_said():
-    trees = [ast.parse(path.read_text("utf-8")) for path in CHECKS.rglob("*.py")]
-    nodes = [*itertools.chain.from_iterable(map(ast.walk, trees))]
+    files = [path.read_text("utf-8") for path in CHECKS.rglob("*.py")]
+    nodes = [node for text in files for node in ast.walk(ast.parse(text))]
     calls = [*called(nodes)]
     said = {name for names, _ in calls for name in names}
     assert said <= KNOWN.keys(), "say() names what no file of checks/know holds"
@@ -81,8 +82,7 @@ def test_no_name_and_no_sentence_stands_twice():
     kinds = tomllib.loads((CHECKS / "know" / "sentences.toml").read_text("utf-8")).values()
     names = [name for table in kinds for names in table.values() for name in names]
     assert len([*names, *MISTAKES, *VARIANT_MISTAKES]) == len(KNOWN)
-    texts = [each.text for each in SENTENCES.values()]
-    texts += [each.sentence for each in (*MISTAKES.values(), *VARIANT_MISTAKES.values())]
+    texts = [getattr(said, "text", "") or said.sentence for said in KNOWN.values()]
     assert len(texts) == len({*texts})
 
 
