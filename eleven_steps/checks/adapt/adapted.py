@@ -104,9 +104,6 @@ class Block:
         self.out = next(tensors_in([out]))  # beside it there may be a scale
 
 
-# The module itself
-
-
 class Adapted(nn.Module):
     """A wrapper with the lecture's four layers, whose weights are lent to the module inside.
 

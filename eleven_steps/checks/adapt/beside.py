@@ -54,29 +54,17 @@ IMAGE, PACKED = "x (b, 1, num_tokens, d_in)", "x (1, b * num_tokens, d_in)"
 
 @dataclass(frozen=True)
 class Beside(Around):
-    """A way to call a forward that gets more than x and a mask.
+    """A way to call a forward that gets more than x and a mask."""
 
-    Args:
-        way: the call itself.
-        plain: the parameters that get something from PLAIN, or else None.
-        nones: those of them that get None all the same.
-        turns: those that get cosines and sines: both in one, or one each.
-        form: a name in FORMS, or OWN_ROTARY, as rotary makes them of the module's config.
-        turning: whether they are those of positions; else cosines are 1 and sines 0.
-        head_dim: features of a head.
-        image: whether x gets an axis more, a row of an image, or a batch of one packed text.
-        before: how many tokens of the text came earlier.
-    """
-
-    way: Any
-    plain: tuple[str, ...]
-    nones: tuple[str, ...] = ()
-    turns: tuple[str, ...] = ()
-    form: str = ""
-    turning: bool = False
-    head_dim: int = 2
+    way: Any  # the call itself
+    plain: tuple[str, ...]  # the parameters that get something from PLAIN, or else None
+    nones: tuple[str, ...] = ()  # those of them that get None all the same
+    turns: tuple[str, ...] = ()  # those that get cosines and sines: both in one, or one each
+    form: str = ""  # a name in FORMS, or OWN_ROTARY, as rotary makes them of the module's config
+    turning: bool = False  # whether they are those of positions; else cosines are 1 and sines 0
+    head_dim: int = 2  # features of a head
     rotary: Any = None
-    image: bool = False
+    image: bool = False  # whether x gets an axis more: a row of an image, or a batch of one text
     before: int = 0  # tokens of the text that came earlier
 
     def __call__(self, module: Any, x: torch.Tensor, hidden: torch.Tensor, *other: Any) -> Any:

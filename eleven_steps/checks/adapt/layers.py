@@ -32,20 +32,13 @@ LAYOUTS = {
 
 @dataclass(frozen=True)
 class Kept:
-    """Where one weight of ours, or several in one, is kept.
+    """Where one weight of ours, or several in one, is kept."""
 
-    Args:
-        role: which: a name in ROLES.
-        weight: name of a parameter; with * for a number where each head has its own; "" where
-            only the bias stands alone.
-        bias: the same of a bias; "" where there is none.
-        layout: the order of the weight's axes.
-    """
-
-    role: str
+    role: str  # a name in ROLES
+    # A parameter's name, * for a number where each head has its own; "" where a bias stands alone
     weight: str
-    bias: str
-    layout: str
+    bias: str  # the same of a bias; "" where there is none
+    layout: str  # the order of the weight's axes
 
     def filled(
         self, ours: list[torch.Tensor], theirs: dict[str, nn.Parameter], bias: bool = False

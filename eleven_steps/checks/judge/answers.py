@@ -139,9 +139,6 @@ def _ruled_out(task: Write, answer: Any) -> Finding | None:
     return None
 
 
-# A learner's test
-
-
 def judge_test(test: Any) -> Finding:
     """Say which wrong classes a test lets through, and which right ones it rejects."""
     sort, name = kind_of(test)

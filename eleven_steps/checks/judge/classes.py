@@ -228,10 +228,8 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
     return say("so_here", where=letters_of(case)).text
 
 
-# What comes last, since a slow class may leave it out
-
-
 def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
+    """What is found at sizes that programs single out; it comes last: a slow class may leave it."""
     cases = subject.cases
     read = (replace(case, variant=subject.variant) for case in DROPPING)
     more = (case for case in (*read, *subject.named[0]) if takes(subject.cls, case))

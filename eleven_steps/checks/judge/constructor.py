@@ -242,10 +242,10 @@ def shapes_of(case: Case, *mistakes: str) -> Shapes:
 
 def constructor_raised(cls: Any, case: Case, bias: bool | None, failure: Failure) -> Finding:
     """Say what a constructor raises in its own line, at the step of what that line builds."""
-    if names := ", ".join(in_other_order(cls)):
-        return say("other_order", names=names)
     names = ask(cls, "parameters")
     names = [] if isinstance(names, Failure) else names
+    if len(names) > 4 and any(n in names and names.index(n) != i for i, n in enumerate(ORDER)):
+        return say("other_order", names=", ".join(names[:5]))
     if not failure.number:  # none of its lines had begun
         return say("other_signature", signature=signature(case.variant), error=failure.text)
     at = ask(cls, "statement", case, bias)
@@ -255,14 +255,6 @@ def constructor_raised(cls: Any, case: Case, bias: bool | None, failure: Failure
     step = step_of(at["builds"])
     hint = _hint(failure, at, names, case)
     return say("constructor_raises", step, error=failure.text, line=in_line(failure), hint=hint)
-
-
-def in_other_order(cls: Any) -> list[str]:
-    """The first parameters of a constructor, if the lecture's come in another order; else none."""
-    names = ask(cls, "parameters")
-    names = [] if isinstance(names, Failure) else names
-    other = any(n in names and names.index(n) != i for i, n in enumerate(ORDER))
-    return names[:5] if other and len(names) > 4 else []
 
 
 def step_of(builds: Iterable[str]) -> int:
@@ -276,13 +268,12 @@ def in_line(failure: Failure) -> str:
     return wording("in_the_line", line=failure.line) if failure.line else ""
 
 
-def _near(name: str, names: Iterable[str], before: str = "") -> str:
-    """Ask whether another name is meant, if one is like it."""
-    like = _like(name, names)
-    return wording("meant", name=f"{before}{like}") if like else ""
+def _meant(name: str, before: str = "") -> str:
+    return wording("meant", name=f"{before}{name}") if name else ""
 
 
 def _like(name: str, names: Iterable[str]) -> str:
+    """The first of some names that is like another, or ""."""
     lowered = {known.lower(): known for known in reversed([*names])}
     near = difflib.get_close_matches(name.lower(), lowered, 1, 0.7)
     return lowered[near[0]] if near else ""
@@ -291,24 +282,21 @@ def _like(name: str, names: Iterable[str]) -> str:
 def _hint(failure: Failure, at: dict[str, Any], names: list[str], case: Case) -> str:
     name, owner = at["lacks"]
     if name and owner in NAMESPACES:
-        near = _near(name, dir(NAMESPACES[owner]))
+        near = _meant(_like(name, dir(NAMESPACES[owner])))
         return wording("no_such_in", name=name, owner=owner, near=near)
     if name and owner in ("self", "") and name in at["later"]:
         return wording("set_later", name=f"self.{name}" if owner == "self" else name)
     if name and owner == "self":
-        near = _near(name, at["has"], "self.")
+        near = _meant(_like(name, at["has"]), "self.")
         return wording("is_parameter" if name in names else "never_set", name=name, near=near)
     if name and owner == "":
-        return wording("parameters_are", names=", ".join(names), near=_near(name, names))
+        return wording("parameters_are", names=", ".join(names), near=_meant(_like(name, names)))
     if name or failure.text.startswith("TypeError") and "argument" in failure.text:
         return wording("whole_sizes" if "float" in failure.text else "other_call")
     if already := re.search(r"KeyError.*attribute '(\w+)' already exists", failure.text):
         return wording("set_twice", name=already[1])
     sizes = {"dropout": 0.0, **case.letters}
     return wording("built_from", sizes=", ".join(f"{n} = {sizes[n]}" for n in names if n in sizes))
-
-
-# An attribute that forward reads
 
 
 def unset(failure: Failure, facts: Facts) -> Finding | None:
@@ -324,6 +312,6 @@ def unset(failure: Failure, facts: Facts) -> Finding | None:
     step = next((step for step, names in BUILDS if names & known), None)
     if name in facts.local_names.get(owner, ()):
         return say("attribute_unkept", step, name=name, line=line)
-    hint = wording("meant", name=f"self.{like}") if like else ""
-    hint = hint or wording("keeps", kept=", ".join(e for e in kept if e != "training"))
+    keeps = wording("keeps", kept=", ".join(e for e in kept if e != "training"))
+    hint = _meant(like, "self.") or keeps
     return say("attribute_unset", step, name=name, line=line, hint=hint)

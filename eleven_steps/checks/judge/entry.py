@@ -197,9 +197,6 @@ def _of_unread(asked: foreign.Asked, error: foreign.Unread) -> Outcome:
     return replace(verdict, message=together(verdict.message, told))
 
 
-# What is said of it
-
-
 def _note(wrapper: type[Adapted], verdict: Outcome) -> str:
     cases = cases_of(wrapper.variant)
     without = [] if "dropout" in wrapper.asked else ["dropout"]

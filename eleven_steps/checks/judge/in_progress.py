@@ -72,9 +72,6 @@ def _right_up_to(number: int) -> Finding:
     return replace(say(sentence, name=name, letters=SHAPES[name], **steps), reached=number)
 
 
-# What forward returns
-
-
 def _forward(cls: Any, facts: Facts, seen: list[Seen]) -> Finding:
     returned = [reply.parts or (reply.out,) for reply in seen]
     scenes = [play(case) for case in TASK_CASES]

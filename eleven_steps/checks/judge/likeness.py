@@ -325,9 +325,6 @@ def given_of(arguments: Sequence[object], scene: Scene) -> GivenTensors:
     return [*itertools.chain.from_iterable(found)]
 
 
-# What is told of single numbers
-
-
 def nan_cause(part: torch.Tensor, scene: Scene) -> str:
     """Say what made NaN, by where it stands beside the hidden scores, if that tells."""
     masked = scene["mask"]["masked"]

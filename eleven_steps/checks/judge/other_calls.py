@@ -391,9 +391,6 @@ def without_batch(callee: Callee) -> Said:
         yield unlike(seen.out, play(case).out, "wrong_alone")
 
 
-# Numbers of positions or documents
-
-
 def by_ids(callee: Callee) -> Said:
     """Each text has the positions that are its own, and each document is as if it were alone."""
     case = callee.case

@@ -391,9 +391,6 @@ def stage_of(reading: Reading, walked: Walk) -> int:
     return reading.stage or 0
 
 
-# The source
-
-
 def own_text(index: int, walked: Walk) -> str:
     """A tensor in the learner's words: the name it was given, else what made it."""
     if index in walked.trace.names:

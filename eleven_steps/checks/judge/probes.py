@@ -25,7 +25,7 @@ from eleven_steps.checks.judge.training import (
     rate_of,
     training,
 )
-from eleven_steps.checks.know.right import once_right
+from eleven_steps.checks.know.right import once_right, right_alone
 from eleven_steps.checks.run.ask import FLOATS, Pass, once
 from eleven_steps.checks.run.cases import Case, close, seeded
 from eleven_steps.checks.run.isolate import Failure
@@ -105,15 +105,10 @@ def dtypes(subject: Subject, case: Case) -> Finding | None:
         return say("double_raises", error=double.out.told)
     if double.dtype != "torch.float64":
         return say("double_not_returned", dtype=double.dtype)
-    if not close(double.out, _right_in(case, "float64"), 1e-5):
+    if not close(double.out, right_alone(case, dtype="float64").out, 1e-5):
         return say("double_differs")
     halves = (_in_half(subject, case, name, reply.out, double.out) for name, reply in seen.items())
     return next(filter(None, halves), None)
-
-
-@functools.cache
-def _right_in(case: Case, dtype: str) -> torch.Tensor:
-    return once_right(case, CONVERSIONS[dtype])[0].out
 
 
 def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) -> Finding | None:
@@ -121,10 +116,11 @@ def _in_half(subject: Subject, case: Case, dtype: str, half: Any, exact: Any) ->
     if isinstance(half, Failure):
         name = "half_overflows" if "without overflow" in half.text else "half_raises"
         return say(name, dtype=dtype, error=half.told)
-    mine, wanted = ((rounded - exact).abs().mean() for rounded in (half, _right_in(case, dtype)))
+    kind = CONVERSIONS[dtype]
+    right = right_alone(case, dtype=kind.dtype, how=kind.how).out
+    mine, wanted = ((rounded - exact).abs().mean() for rounded in (half, right))
     if mine <= MORE * wanted:  # NaN is far off
         return None
-    kind = CONVERSIONS[dtype]
     step = 6 if subject.leaks(case, dtype=kind.dtype, how=kind.how) else None
     return say("half_differs", step, dtype=dtype)
 
@@ -176,7 +172,7 @@ def devices(subject: Subject, case: Case) -> Finding | None:
 def long_text(subject: Subject, case: Case) -> Finding | None:
     """Compare where a text is long: a mask or a window may end."""
     tokens, mine = {"num_tokens": case.num_tokens}, subject.outs(case, Pass())[0]
-    right = in_a_row.right_seen(subject.plain(case), _one)[0].out
+    right = right_alone(subject.plain(case)).out
     if close(mine, right):
         return None
     if isinstance(mine, Failure):
@@ -194,7 +190,7 @@ def beyond(subject: Subject, case: Case) -> Finding | None:
         return None
     longer = replace(case, b=2, num_tokens=2 * case.context_length + 2)
     fitting = subject.plain(replace(longer, context_length=longer.num_tokens))
-    mine, right = subject.outs(longer, Pass())[0], in_a_row.right_seen(fitting, _one)[0].out
+    mine, right = subject.outs(longer, Pass())[0], right_alone(fitting).out
     if isinstance(mine, Failure) or close(mine, right):
         return None
     told = "differs_beyond"
@@ -252,10 +248,6 @@ def _rounds(subject: Subject, case: Case, asked: Pass) -> bool:
 @functools.cache
 def _right_stressed(case: Case) -> list[torch.Tensor]:
     return [once_right(case, asked)[0].out for asked in _stresses(case)]
-
-
-def _one(case: Case) -> list[Pass]:
-    return [Pass()]
 
 
 def _stresses(case: Case) -> tuple[Pass, ...]:

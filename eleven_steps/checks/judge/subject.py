@@ -89,9 +89,6 @@ class Subject:
 Question = Callable[[Subject, Case], Finding | None]
 
 
-# What has no part in the output
-
-
 def heads_left_out(subject: Subject, case: Case) -> Finding | None:
     """Say which heads have no part in the output: without their values it stays the same."""
     shape = play(case).module.W_value.weight.shape
@@ -107,9 +104,6 @@ def heads_left_out(subject: Subject, case: Case) -> Finding | None:
     if 0 < len(heads) < case.num_heads:
         return say("heads_left_out", 8, which=", ".join(heads), num_heads=case.num_heads)
     return None
-
-
-# Which size decides
 
 
 def decided(subject: Subject, wrong: Sequence[Case], case: Case, where: str) -> str:

@@ -11,7 +11,7 @@ import torch
 from eleven_steps.checks.judge.say import Finding, say
 from eleven_steps.checks.judge.subject import Subject
 from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.right import once_right, play
+from eleven_steps.checks.know.right import once_right, play, right_alone
 from eleven_steps.checks.run.ask import Pass, Seen, once
 from eleven_steps.checks.run.cases import LAYERS, LOOSE, Case, close, seeded
 from eleven_steps.checks.run.isolate import Failure
@@ -270,7 +270,7 @@ def gradients(subject: Subject, case: Case, train: bool = False) -> Finding | No
     case, wrong = subject.plain(case), "outputs" in subject.found
     seen = once(subject.cls, case, Pass(gradients=True, train=train))[0]
     mine = seen.gradients if isinstance(seen.gradients, dict) else seen.out
-    right = _right_backward(case)
+    right = right_alone(case, gradients=True)
     if isinstance(mine, Failure):
         step = 7 if "Softmax" in mine.text else 2
         return None if wrong else say("backward_raises", step, error=mine.told)
@@ -295,11 +295,6 @@ def same_gradients(subject: Subject, case: Case, mine: Seen, right: Seen) -> boo
 
 def _alike(mine: Any, right: dict[str, Any], names: list[str]) -> bool:
     return all(mine[n] is not None and close(mine[n], right[n], LOOSE) for n in names)
-
-
-@functools.cache
-def _right_backward(case: Case) -> Seen:
-    return once_right(case, Pass(gradients=True))[0]
 
 
 def _asked(subject: Subject, case: Case, mine: Seen, right: Seen) -> list[str]:

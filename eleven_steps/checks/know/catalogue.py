@@ -51,9 +51,6 @@ class Mistake:
         return (self.step, *self.also)
 
 
-# What the files hold
-
-
 def _mistake(
     identifier: str,
     lines: dict[str, str],

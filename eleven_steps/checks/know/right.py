@@ -77,6 +77,12 @@ def planted(*mistakes: str, variant: Variant = LECTURE) -> type[MultiHeadAttenti
     return fitted(vars(variants), variant) if variant else MultiHeadAttention
 
 
+@functools.cache
+def right_alone(case: Case, **how: Any) -> Seen:
+    """What the right class of a case gives in one Pass, asked once."""
+    return once_right(case, Pass(**how))[0]
+
+
 def once_right(case: Case, *passes: Pass, mistakes: tuple[str, ...] = ()) -> list[Seen]:
     """The same of the right class, or of one with mistakes planted."""
     with clock_paused():
