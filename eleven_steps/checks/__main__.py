@@ -63,33 +63,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "python -m eleven_steps.checks",
-        description=__doc__.split("\n")[0],
-        epilog="Exit status: 0 all are right, 1 one is wrong, 2 one could not be judged.",
+    status = "Exit status: 0 all are right, 1 one is wrong, 2 one could not be judged."
+    told, several = {"description": __doc__.split("\n")[0], "epilog": status}, {"nargs": "+"}
+    parser = argparse.ArgumentParser("python -m eleven_steps.checks", **told)
+    said = (
+        "or package.module:NAME; a class, or a function that builds one from d_out, num_heads, ..."
     )
-    parser.add_argument(
-        "targets",
-        nargs="+",
-        metavar="FILE.py:NAME",
-        help="or package.module:NAME; "
-        "a class, or a function that builds one from d_out, num_heads, ...",
-    )
+    parser.add_argument("targets", metavar="FILE.py:NAME", help=said, **several)
     parser.add_argument("--variant", default="", help="a change that it has, or several: gqa,rope")
     parser.add_argument("--full", action="store_true", help="no token is hidden, as in an encoder")
-    parser.add_argument(
-        "--layers",
-        nargs="+",
-        default=[],
-        metavar="LAYER=NAME",
-        help="where the weights are: qkv=c_attn out_proj=c_proj; out_proj=None if it has none",
-    )
-    parser.add_argument(
-        "--call",
-        metavar="CODE",
-        help="how it is called, in Python: 'module(x, mask=~hidden)[0]'; "
-        "hidden (num_tokens, num_tokens) is True where a key must not be seen",
-    )
+    said = "where the weights are: qkv=c_attn out_proj=c_proj; out_proj=None if it has none"
+    parser.add_argument("--layers", default=[], metavar="LAYER=NAME", help=said, **several)
+    said = "how it is called, in Python: 'module(x, mask=~hidden)[0]'; "
+    said += "hidden (num_tokens, num_tokens) is True where a key must not be seen"
+    parser.add_argument("--call", metavar="CODE", help=said)
     parser.add_argument("--json", action="store_true", help="one object a line")
     return parser
 

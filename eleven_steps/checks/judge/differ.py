@@ -296,7 +296,8 @@ def _odd(step: int, place: Place, name: str, kind: str) -> Difference:
 def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     """The step of a place in the source where no torch call was reached."""
     stop, trace = walked.stop, walked.trace
-    here = [n for n, op in enumerate(trace.ops) if _in_line(op, place)]
+    lines = [[e.line for e in (op.place, *op.calls) if e] for op in trace.ops]
+    here = [n for n, own in enumerate(lines) if place.line in own]  # or in a helper that is called
     if here and "to unpack" in stop.failure.text:
         return min(walked.steps[n] for n in here)
     if "NoneType" in stop.failure.text and (lost := _lost(walked)):
@@ -346,11 +347,6 @@ def _lost(walked: Walk) -> int:
         made = (n for n, op in enumerate(walked.ops) if op.place and op.place.line in lines)
         steps += [] if function.name == "forward" else [walked.steps[n] for n in made]
     return steps[-1]
-
-
-def _in_line(op: Op, place: Place) -> bool:
-    """Whether a call stands in the line of a place, or in a helper that is called there."""
-    return place.line in (e.line for e in (op.place, *op.calls) if e)
 
 
 def _call_of_own(walked: Walk, node: ast.AST, readings: dict, here: list[int]) -> int:

@@ -149,12 +149,9 @@ def placed(file: str, position: tuple) -> Place:
     if isinstance(node, ast.Call) and last and last != line:  # a chain: its own line is its end
         line = node.func.end_lineno
     text = lines[line - 1].strip() if line and line <= len(lines) else ""
-    return Place(
-        line or 0,
-        text,
-        ast.unparse(statement) if statement else text,
-        ast.unparse(node) if isinstance(node, ast.expr | ast.AugAssign) else text,
-    )
+    whole = ast.unparse(statement) if statement else text
+    own = ast.unparse(node) if isinstance(node, ast.expr | ast.AugAssign) else text
+    return Place(line or 0, text, whole, own)
 
 
 def source_around(answer: Any) -> tuple[str, int]:

@@ -146,21 +146,11 @@ def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
     if isinstance(came, Failure):
         stop = replace(recorder.stop or Stop(came), failure=came)
     source, first = places.source_around(answer)
-    return Trace(
-        tuple(recorder.tensors),
-        tuple(recorder.ops),
-        recorder.layers,
-        tuple(recorder.inputs),
-        tuple(back),
-        stop,
-        source
-        if not recorder.ops or any(op.place for op in recorder.ops) or stop and stop.place
-        else "",
-        first,
-        recorder.sizes,
-        recorder.parts,
-        unfilled=recorder.unfilled(),
-    )
+    placed = any(op.place for op in recorder.ops) or stop and stop.place
+    source = source if placed or not recorder.ops else ""
+    ran = tuple(recorder.tensors), tuple(recorder.ops), recorder.layers, tuple(recorder.inputs)
+    kept = {"sizes": recorder.sizes, "parts": recorder.parts, "unfilled": recorder.unfilled()}
+    return Trace(*ran, tuple(back), stop, source, first, **kept)
 
 
 def _reads(place: places.Place, name: str) -> bool:
