@@ -13,18 +13,10 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.adapt.adapted import is_adapted, takes
-from eleven_steps.checks.judge import in_a_row
+from eleven_steps.checks.judge import in_a_row, training
 from eleven_steps.checks.judge.other_sizes import measured
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject
-from eleven_steps.checks.judge.training import (
-    DROPPING,
-    dropout,
-    gradients,
-    mask_learns,
-    rate_of,
-    training,
-)
 from eleven_steps.checks.know.right import once_right, right_alone
 from eleven_steps.checks.run.ask import FLOATS, Pass, once
 from eleven_steps.checks.run.cases import Case, close, seeded
@@ -36,7 +28,7 @@ FAR_TURNED = Case(1, 500, 2, 2, 1, 1200), Case(1, 512, 2, 2, 1, 1200)
 CONVERSIONS = {name: Pass(dtype=name) for name in FLOATS} | {"autocast": Pass(how="autocast")}
 # In bfloat16 the last positions of these, 497 and 509, are rounded to even numbers.
 AHEAD = Case(1, 498, 2, 2, 1, 1200), Case(1, 510, 2, 2, 1, 1200)
-OTHER_DROPPING = DROPPING[2], DROPPING[1]  # asked in the first, held in the last
+OTHER_DROPPING = training.DROPPING[2], training.DROPPING[1]  # asked in the first, held in the last
 STRESSED = Case(1, 4, 4, 8, 2, 5), Case(1, 5, 5, 15, 3, 6)
 
 
@@ -89,7 +81,7 @@ def _found(subject: Subject, probe: Probe) -> Finding | None:
         return finding
     where = f"b = {case.b}, {letters_of(case)}"
     if probe.name == "dropout":
-        where += f", dropout = {rate_of(case):g}"
+        where += f", dropout = {training.rate_of(case):g}"
     return say(probe.plainly or "seen_once", finding.step, said=finding.text, where=where)
 
 
@@ -280,10 +272,10 @@ PROBES = (
     Probe("extremes", stressed, at=STRESSED),
     Probe("state", in_a_row.draws, RIGHT_OUTPUTS | {"written"}),
     *(Probe("state", calls, RIGHT_OUTPUTS | {"written", "state"}) for calls in in_a_row.CALLS[1:]),
-    Probe("gradients", gradients, frozenset({"state"}), "other_gradients"),
-    Probe("mask", mask_learns),
-    Probe("training", training, AT_REST),
-    Probe("dropout", dropout, AT_REST | {"training"}, "dropout_differs"),
+    Probe("gradients", training.gradients, frozenset({"state"}), "other_gradients"),
+    Probe("mask", training.mask_learns),
+    Probe("training", training.training, AT_REST),
+    Probe("dropout", training.dropout, AT_REST | {"training"}, "dropout_differs"),
     Probe("dtypes", dtypes, IN_TRAINING),
     Probe("dtypes", in_a_row.CONVERTED, IN_TRAINING | {"dtypes"}),
     Probe("devices", devices, frozenset()),
@@ -292,7 +284,7 @@ RARER = (  # of a class in which nothing was found
     Probe("written", in_a_row.writes_over, frozenset()),
     Probe("sizes", in_a_row.in_any_state, sized=True),
     Probe("in_use", in_a_row.unlike_itself, RIGHT_OUTPUTS | {"sizes"}),
-    Probe("dropout", dropout, RIGHT_OUTPUTS | {"sizes"}, at=OTHER_DROPPING),
+    Probe("dropout", training.dropout, RIGHT_OUTPUTS | {"sizes"}, at=OTHER_DROPPING),
     Probe("dtypes", turned_in_half, RIGHT_OUTPUTS | {"sizes"}, at=FAR_TURNED),
     Probe("dtypes", future_in_half, RIGHT_OUTPUTS | {"sizes"}, at=AHEAD),
     Probe("long", long_text, RIGHT_OUTPUTS | {"sizes"}, at=LONG),
