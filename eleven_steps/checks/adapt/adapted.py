@@ -348,11 +348,6 @@ def is_adapted(cls: Any) -> bool:
     return isinstance(cls, type) and issubclass(cls, Adapted)
 
 
-def lacking(cls: Any) -> frozenset[str]:
-    """The biases that a class from elsewhere cannot have; none of any other class."""
-    return cls.lacks if is_adapted(cls) else frozenset()
-
-
 def takes(cls: Any, case: Case) -> bool:
     """Whether a class can have the sizes of a case; a class that is not adapted must."""
     return not refusal(cls, case)

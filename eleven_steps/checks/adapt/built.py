@@ -297,7 +297,9 @@ def _filled(kind: type, build: Build, *named: tuple[str, Any]) -> Any:
         given["dropout"] = 0.0  # of weights is the other, by a longer name
     config = attempt(kind, **given)
     if isinstance(config, Failure):
-        given = {n: e for n, e in given.items() if _field(n) not in WITHOUT and _is_one(names[n])}
+        # A field that holds one number, and not one for each stage, has one by default, or none.
+        ones = {n for n, e in names.items() if isinstance(e.default, int | float | NoneType | type)}
+        given = {n: e for n, e in given.items() if _field(n) not in WITHOUT and n in ones}
         config = attempt(kind, **_follow_ours(names, given) | given)
     if isinstance(config, Failure):  # what it refuses together it gets one by one
         config, names = kind(), ()
@@ -314,11 +316,6 @@ def _filled(kind: type, build: Build, *named: tuple[str, Any]) -> Any:
 def _has(config: Any, name: str) -> bool:
     """Whether a config has a field: one that differs from layer to layer may raise."""
     return attempt(hasattr, config, name) is True
-
-
-def _is_one(field: inspect.Parameter) -> bool:
-    """Whether a field of a config holds one number, and not one for each stage, by its default."""
-    return field.default is field.empty or isinstance(field.default, int | float | NoneType)
 
 
 def _follow_ours(names: Any, given: dict[str, Any]) -> dict[str, Any]:

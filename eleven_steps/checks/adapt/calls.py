@@ -262,7 +262,8 @@ class InPieces(Around):
                 past,
                 {self.past: tuple(rest) if self.gets == "all" else rest[self.gets == "second"]},
             )
-            if self.forks and earlier and not _share(earlier, past):
+            here, before = ({*map(id, tensors_in([some]))} for some in (past, earlier))
+            if self.forks and earlier and not here & before:  # else it is written in place
                 way(handed, piece.flip(-1), hides)
         return torch.cat(outs, dim=axis)
 
@@ -299,11 +300,6 @@ def _parts_of(returned: Any) -> list[Any]:
     else:
         parts = returned if isinstance(returned, tuple | list) else [returned]
     return [part for part in parts if any(True for _ in tensors_in(part))]
-
-
-def _share(one: Any, other: Any) -> bool:
-    """Whether two hold the same tensor: what is kept is then written in place, as is said."""
-    return bool({*map(id, tensors_in([one]))} & {*map(id, tensors_in([other]))})
 
 
 def ends_in(part: Any, axes: tuple[int, ...]) -> bool:

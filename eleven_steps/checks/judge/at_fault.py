@@ -292,17 +292,16 @@ def _not_rescaled(walked: Walk, width: int) -> Iterator[tuple[tuple[str, ...], t
     scene = walked.reference.scene
     masked = scene["scores"]["scores"].masked_fill(walked.reference.hidden, -torch.inf)
     scaled, values = masked / walked.case.head_dim**0.5, scene["transpose"]["values"]
-    guesses = {sums: dict.fromkeys(sums, _as_it_was) for sums in NOT_RESCALED}
+
+    def as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+        return kept + new  # kept is not measured from the largest score now
+
+    guesses = {sums: dict.fromkeys(sums, as_it_was) for sums in NOT_RESCALED}
     guesses[UNDIVIDED] = {"over": lambda context, total, new: context}
     with torch.no_grad():
         for wrong, parts in guesses.items():
             context = blockwise(scaled, values, width, **parts)
             yield wrong, scene.module.out_proj(context.transpose(1, 2).flatten(2))
-
-
-def _as_it_was(kept: torch.Tensor, shrink: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-    """What is kept, not measured from the largest score now, with what a block adds."""
-    return kept + new
 
 
 def capped_late(walked: Walk, number: int, op: Op, step: int) -> Difference | None:

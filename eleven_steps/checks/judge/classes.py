@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.adapt.adapted import is_adapted, lacking, takes
+from eleven_steps.checks.adapt.adapted import is_adapted, takes
 from eleven_steps.checks.judge import constructor, naming
 from eleven_steps.checks.judge.at_fault import set_at
 from eleven_steps.checks.judge.differ import Blame, blamed
@@ -49,7 +49,8 @@ def examine(cls: Any, variant: Variant = LECTURE) -> Iterator[Finding]:
     if isinstance(built, Finding):
         yield built
         return
-    yield from constructor.faults(built, variant, lacks=lacking(cls))
+    lacks = cls.lacks if is_adapted(cls) else frozenset()
+    yield from constructor.faults(built, variant, lacks=lacks)
     if lost := constructor.absent(built.biased, variant):
         blame = blamed(cls, cases_of(variant).main) if lost == ["out_proj"] else None
         if blame and blame.found and blame.found.step < 11 and not blame.raised:

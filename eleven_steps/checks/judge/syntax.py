@@ -171,13 +171,10 @@ def returning_nothing(source: str) -> list[ast.FunctionDef]:
     every = [*ast.walk(parsed(source))]
     alone = {node.value for node in every if isinstance(node, ast.Expr)}
     used = {call_name(node) for node in every if isinstance(node, ast.Call) and node not in alone}
-    functions = (e for e in every if isinstance(e, ast.FunctionDef))
-    return [e for e in functions if e.name.strip("_") in {*used, "forward"} and not _returns(e)]
-
-
-def _returns(function: ast.FunctionDef) -> bool:
+    functions = [e for e in every if isinstance(e, ast.FunctionDef)]
+    functions = [e for e in functions if e.name.strip("_") in {*used, "forward"}]
     hands = ast.Return | ast.Yield | ast.YieldFrom
-    return any(isinstance(node, hands) and node.value for node in ast.walk(function))
+    return [e for e in functions if not any(isinstance(n, hands) and n.value for n in ast.walk(e))]
 
 
 def target_of(node: ast.Assign | ast.AnnAssign | ast.For) -> tuple[ast.expr, ast.expr]:
@@ -283,10 +280,6 @@ def _written_step(c: _Call) -> int:
     return {"scores": scores, "context": context, "out": 11}.get(c.real[-1].family, 4)
 
 
-def _meets_step(c: _Call) -> int:
-    return 8 if "scores" in c.families or c.scored else 5
-
-
 # The tables. A row holds once those above it do not: what is surer to tell comes first.
 LAID_EARLY = (  # before there is a context
     (lambda c: c.shuffles and "g" in c.axes, 4),  # key heads on their way to each query head
@@ -315,7 +308,8 @@ STEP_OF = (
     (lambda c: c.layered, _layer_step),
     # x, queries, keys or values, not grouped yet, and nothing they meet in any step
     (lambda c: c.name in MEET and len(c.real) == 1 and c.first.stage in (1, 2), 2),
-    (lambda c: c.name in MEET or c.pair, _meets_step),
+    (lambda c: (c.name in MEET or c.pair) and ("scores" in c.families or c.scored), 8),
+    (lambda c: c.name in MEET or c.pair, 5),
     (_made_of_products, 8),
     (lambda c: "add" in c.name and len(c.heads) > 1, 10),
     (lambda c: c.name == "sum" and c.raw and c.state and c.state.hidden == "none", 5),  # over heads
