@@ -59,7 +59,11 @@ def _made_otherwise(walked: Walk, number: int, op: Op, step: int) -> Difference:
         step = max(step, 5) if meets else step
         gave = walked.ops[last].gave[0]
     right = [walked.on_the_way(i) for i in op.given if walked.readings[i].family in FAMILIES[1:]]
-    if op.failed and op_name(op) in ("scaled_dot_product_attention", "baddbmm") and all(right):
+    masked = op.failed and op_name(op) == "scaled_dot_product_attention"
+    if op.failed and op_name(op) == "baddbmm":
+        one, other = (walked.tensors[i].shape for i in op.given[-2:])
+        masked = one[-1] == other[-2]
+    if masked and all(right):
         step = 6 if len(op.given) > len(right) else step  # what is left is the mask
     first = next((e for e in walked.of(op) if e.family == "projected"), None)
     scaled = any(_scales(walked, n) for n, phase in enumerate(walked.phases) if phase > 2)

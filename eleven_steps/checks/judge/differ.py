@@ -47,6 +47,8 @@ from eleven_steps.helpers.trace import STEPS
 
 OF_A_STEP = TURN | CUT | MEET | MASK | NORM | SCALE | KEEP
 USED_AT = {"Linear": 2, "Dropout": 7, "Softmax": 7, "float": 1, "method": 1}
+NUMBERS = "float", "int", "index"  # one number of a tensor
+TELL_LEAST = "getitem", *NUMBERS
 BEFORE_BLOCKS = "hidden", "scale", "skipped"  # wrong in a block, whatever comes of it
 
 
@@ -132,6 +134,8 @@ def differ(walked: Walk) -> Difference | None:
     if trace.stop and not (trace.ops and trace.ops[-1].failed):
         return _unreached(walked)
     last, start = len(trace.ops) - 1, walked.came
+    if trace.stop and op_name(trace.ops[last]) in NUMBERS:  # and there are several
+        return walked.differs(last, _stands(walked, trace.ops[last].place), "number", start[0])
     if not start and not trace.stop:
         return None
     if not trace.stop and walked.on_the_way(start[0]) and walked.readings[start[0]].family == "out":
@@ -323,7 +327,7 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     if of_own := _call_of_own(walked, path[0], readings, here):
         return of_own
     nodes = [e for e in (*path, *ast.walk(path[-1])) if not _of_sizes(e, stop)]
-    for node in sorted(nodes, key=lambda call: call_name(call) == "getitem"):  # which tells least
+    for node in sorted(nodes, key=lambda e: call_name(e) in TELL_LEAST):
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
     return _used_later(walked, path, place, depth)
@@ -382,7 +386,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     for part in ast.walk(node):
         if f"self.{of_self(part)}" in readings:
             given.append(Reading("const"))
-    if name in ("mul", "div") and not given and isinstance(path[0], ast.Name):
+    if name in ("mul", "div") and not given and (isinstance(path[0], ast.Name) or phase > 2):
         return 7
     if name in arithmetic | KEEP | {"getitem"} and not given:  # of sizes alone
         return None

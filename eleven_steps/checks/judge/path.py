@@ -27,7 +27,7 @@ from eleven_steps.checks.run.recording import Op, Trace
 from eleven_steps.helpers.trace import STEPS
 
 OVER_KEYS = {"sum": "sum", "max": "amax", "amax": "amax", "logsumexp": "logsumexp"}
-OF_GIVEN = ("idle", "skipped", "family", "other")  # what a call is given is at fault
+OF_GIVEN = ("idle", "skipped", "family", "other", "number")  # what a call is given is at fault
 
 
 @dataclass(frozen=True)

@@ -385,6 +385,7 @@ def _sizes_expected(walked: Walk) -> str:
     if op_name(op) not in ("view", "reshape") or not step or not walked.on_the_way(op.given[0]):
         return ""
     wanted, *others = {tuple(right.shape) for right in walked.reference.scene[step].values()}
+    others += [wanted] * (math.prod(wanted) != walked.tensors[op.given[0]].numel())  # fused
     return "" if others else wording("wants_sizes", letters=SHAPES[step], wanted=wanted)
 
 

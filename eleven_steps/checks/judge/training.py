@@ -47,6 +47,8 @@ def training(subject: Subject, case: Case) -> Finding | None:
     draws = not close(one, two)
     if not draws and close(one, still):
         return None
+    if isinstance(one, Failure):
+        return say("training_raises", error=one.told)
     finding = _read(subject, case)  # dropout with a rate of its own, or on all that is to be kept
     if finding and finding.name == ("dropout_rate" if draws else "dropout_inverted"):
         return finding
