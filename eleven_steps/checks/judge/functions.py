@@ -46,7 +46,10 @@ def judge_function(task: Write, answer: Any) -> Finding:
     scenes = [play(case) for case in (*task.cases, *more)]
     *returned, again = _returned(task, answer, [*scenes, scenes[FIRST]])
     if any(part is ... for parts in returned for part in parts):
-        return say("open")
+        both = zip(task.names, returned[FIRST], strict=False)
+        left = [name for name, part in both if part is ...]
+        some = 0 < len(left) < len(task.names)
+        return say("open_in_part", names=listed(left)) if some else say("open")
     faults = [fault(task, *pair) for pair in zip(scenes, returned, strict=True)]
     changed = faults[0] is None and fault(task, scenes[FIRST], again)
     both = zip(returned[FIRST], again, strict=False)
