@@ -27,6 +27,7 @@ from eleven_steps.checks.judge.path import stage_of
 from eleven_steps.checks.judge.read import reference_of
 from eleven_steps.checks.judge.say import Finding, came, listed, say, together
 from eleven_steps.checks.judge.tell import nan_first, tell
+from eleven_steps.checks.judge.written import products
 from eleven_steps.checks.know.catalogue import mistakes_of
 from eleven_steps.checks.know.exercises.tasks import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
@@ -204,6 +205,8 @@ def _why(
             text = said if raised else together(text, said)
         elif look and not raised:
             text = together(text, _like(task, returned, scenes, at, last=True))
+        if text == faults[at].text and faults[at].kind in ("value", "shape"):
+            text = together(text, task.look)
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
             text = together(text, wording("is_handed", names=", ".join(task.given)))
         if faults[FIRST] is None:
@@ -318,7 +321,28 @@ def _like(
     """How the first wrong tensor of a case is related to what is right, and to what was given."""
     pairs = [_pair(task, *both) for both in zip(returned, scenes, strict=False)]
     others = tuple(pair for i, pair in enumerate(pairs) if pair and i != at)
-    return related(replace(pairs[at], others=others), last) if pairs[at] else ""
+    if not pairs[at]:
+        return _like_whole(task, returned, scenes, at)
+    return related(replace(pairs[at], others=others), last)
+
+
+def _like_whole(task: Write, returned: list[Parts], scenes: list[Scene], at: int) -> str:
+    """Which sizes make the first wrong whole number, if the same make it in every case."""
+    both = [*zip(returned[at], task.answer(scenes[at]), strict=False)]
+    wrong = (i for i, two in enumerate(both) if whole_number(two[0]) not in (None, two[1]))
+    if (i := next(wrong, None)) is None or len({*map(len, returned)}) > 1:
+        return ""
+    numbers = [whole_number(parts[i]) for parts in returned]
+    each = [[*products({"2": 2, **scene.case.letters, "1": 1})] for scene in scenes]
+    fits = [
+        (ways[0][0], ways[0][2].replace("/", "//"))
+        for ways in zip(*each, strict=True)
+        if [value // 1 for _, value, _ in ways] == numbers
+    ]
+    least = min(fits, default=(0, ""))[0]
+    shortest = [code for cost, code in fits if cost == least] or [*map(str, {*numbers})]
+    made = say("whole_is", code=shortest[0]).text if len(shortest) == 1 else ""
+    return together(made, task.look)
 
 
 def _pair(task: Write, parts: Parts, scene: Scene) -> Pair | None:

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,7 @@ def related(pair: Pair, last: bool = False) -> str:
         return ""
     with clock_paused():
         if last:
-            return _by_places(pair, last) or _rows_multiplied(pair)
+            return _by_places(pair, last) or _rows_changed(pair) or _turned_and_multiplied(pair)
         return next(filter(None, (relation(pair) for relation in RELATIONS)), "")
 
 
@@ -271,17 +271,19 @@ def _by_places(pair: Pair, last: bool = False) -> str:
         there = [[i for i, other in enumerate(right) if close(one, other)] for one in mine]
         alike = [str(i) for i, places in enumerate(there) if pair.shaped and i in places]
         found = [str(*places) if places else "none" for places in there if len(places) < 2]
-        each = len(found) == len(mine) and len({*found} - {"none"}) > 1
-        if each and ("none" not in found or last and not alike):
+        each = len(found) == len(mine) and len({*found} - {"none"}) > (len(mine) > 1)
+        if each and len(mine) > 1 and ("none" not in found or last and not alike):
             return say("placed_otherwise", axis=axis, places=", ".join(found)).text
-        if alike and (last or letter in ("b", "num_heads")):
-            return say("right_in_part", axis=axis, places=", ".join(alike)).text
+        if alike and (last or letter in ("b", "num_heads")) or each and len(mine) == 1:
+            return say("right_in_part", axis=axis, places=", ".join(alike or found)).text
     return ""
 
 
 def _left_at_zero(pair: Pair) -> str:
     if not pair.shaped or pair.part.dtype == torch.bool:
         return ""
+    if (pair.right < 0).any() and close(pair.part, pair.right.relu()):
+        return say("cut_at_zero").text
     empty = (pair.part == 0) & (pair.right != 0)
     over = (pair.right[empty] > 0).any()  # which no relu takes away
     if not over or empty.all() or not close(pair.part[~empty], pair.right[~empty]):
@@ -290,17 +292,37 @@ def _left_at_zero(pair: Pair) -> str:
 
 
 def _hidden_finite(pair: Pair) -> str:
-    return hidden_by([pair.part]) if pair.step == "mask" and pair.shaped else ""
+    hidden = pair.right == -torch.inf
+    if pair.step != "mask" or not pair.shaped or not hidden.any():
+        return ""
+    low, same = pair.part[hidden], close(pair.part[~hidden], pair.right[~hidden])
+    if not same or not low.isfinite().all() or low.max() - low.min() > 1e-2 * abs(low.min()):
+        return ""
+    infinite = wording("hide_with_infinity")
+    return say("hides_finite", number=float(low[0]), infinite=infinite).text
 
 
-def _rows_multiplied(pair: Pair) -> str:
-    """The right rows, each times a number of its own."""
+def _turned_and_multiplied(pair: Pair) -> str:
+    """What is right once its axes are moved, and every number multiplied."""
+    for order in itertools.permutations(range(pair.part.dim())):
+        every = (pair, *pair.others)
+        if {len(order)} == {one.part.dim() for one in every}:
+            mine, *others = (replace(one, part=one.part.permute(order)) for one in every)
+            if times := _multiplied(replace(mine, others=tuple(others))):
+                return say("axes_moved", order=order, times=times).text
+    return ""
+
+
+def _rows_changed(pair: Pair) -> str:
+    """The right rows, each times a number of its own, or with one added."""
     mine, right = pair.part, pair.right
     if not pair.shaped or right.dim() < 2 or right.shape[-1] < 3 or not right.isfinite().all():
         return ""
     factors = (mine * right).sum(-1, keepdim=True) / right.square().sum(-1, keepdim=True)
     alike = factors.isfinite().all() and factors.all() and close(mine, factors * right, 1e-5)
-    return say("rows_multiplied").text if alike else ""
+    off = mine - right
+    added = close(off, off[..., :1].expand_as(off))
+    return say("rows_multiplied" if alike else "rows_shifted").text if alike or added else ""
 
 
 def _rows_summed(pair: Pair) -> str:

@@ -121,7 +121,7 @@ def _like_one(number: float, right: float, letters: Mapping[str, float]) -> str:
         return wording("off_by_one")
     if number in (float(f"{right:.{digits}g}") for digits in range(2, 6)):
         return wording("not_exact")
-    made = made_of(number, right, letters) if letters and math.isfinite(number) else ""
+    made = made_of(number, right, letters) if letters and number else ""
     return made or wording("too_large" if number > right else "too_small")
 
 
@@ -131,7 +131,8 @@ def made_of(number: float, right: float, letters: Mapping[str, float]) -> str:
     Where the right number is so large that nobody meets it by chance, it is one of the sizes.
     """
     large, came, ways = right >= LARGE, f"{number:.10g}", {}
-    for cost, value, code in (*_products(letters), *UNITS):
+    twice = {} if 2 in letters.values() else {"2": 2}
+    for cost, value, code in (*products(twice | {**letters}), *UNITS):
         sizes = re.sub(r"[A-Za-z]\w*", lambda name: f"{letters[name[0]]:g}", code)
         readings = {"number_is": value} if code != came else {}
         if large and cost < 3 and not re.search("[-+/]|[*][*]", code):
@@ -147,9 +148,8 @@ def made_of(number: float, right: float, letters: Mapping[str, float]) -> str:
     return wording(name, number=came, code=code) if name and not others else ""
 
 
-def _products(letters: Mapping[str, float]) -> Iterator[tuple[float, float, str]]:
+def products(letters: Mapping[str, float]) -> Iterator[tuple[float, float, str]]:
     """Yield what sizes make: how many of them it takes, the number, and the code."""
-    letters = letters if 2 in letters.values() else {"2": 2, **letters}
     for count in range(1, len(letters) + 1):
         for names in itertools.combinations(letters, count):
             value, code = math.prod(letters[name] for name in names), " * ".join(names)
@@ -160,10 +160,10 @@ def _products(letters: Mapping[str, float]) -> Iterator[tuple[float, float, str]
             for other in letters if count < 3 else ():
                 if other not in names:
                     yield count + 1, value / letters[other], f"{code} / {other}"
-                added = "2" not in (other, *names) and (count == 1) != (other in names)
-                if added and value != letters[other]:
-                    yield count + 1, value + letters[other], f"{code} + {other}"
+                if "2" not in (other, *names) and (count == 1) != (other in names):
                     yield count + 1, value - letters[other], f"{code} - {other}"
+                    if count > 1 or [*letters].index(other) > [*letters].index(code):
+                        yield count + 1, value + letters[other], f"{code} + {other}"
 
 
 def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> str:

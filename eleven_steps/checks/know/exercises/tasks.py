@@ -65,6 +65,7 @@ class Write:
     without: dict[str, str] = field(default_factory=dict)  # names it may not call: what is said
     given: tuple[str, ...] = ()  # what its arguments are called
     heeds: dict[int, str] = field(default_factory=dict)  # arguments that decide how it is made
+    look: str = ""  # how what is right is made up, said where nothing else is known
 
     @property
     def variant(self) -> Variant:
@@ -385,6 +386,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
         counts=getattr(torch, entry["counts"]) if "counts" in entry else None,
         without=entry.get("without", {}),
         given=tuple(name.rpartition(".")[2] for name in names),
+        look=entry.get("look", ""),
         heeds={names.index(name): said for name, said in entry.get("heeds", {}).items()},
     )
 
