@@ -9,18 +9,14 @@ from string import Formatter
 
 import pytest
 
-from eleven_steps.checks.know.catalogue import (
-    LINES,
-    MISTAKES,
-    OTHER_LINES,
-    VARIANT_MISTAKES,
-    edited_source,
-)
+from eleven_steps.checks.judge.tell import EXPLAINED
+from eleven_steps.checks.know.catalogue import LINES, MISTAKES, OTHER_LINES, edited_source
+from eleven_steps.checks.know.catalogue import VARIANT_MISTAKES as CHANGED
 from eleven_steps.checks.know.sentences import OPTIONS, SENTENCES
 from eleven_steps.checks.run.variant import Variant
 
 CHECKS = Path(__file__).resolve().parents[1] / "eleven_steps" / "checks"
-KNOWN = {**MISTAKES, **VARIANT_MISTAKES, **SENTENCES}
+KNOWN = {**MISTAKES, **CHANGED, **SENTENCES}
 STEP = re.compile(r"not_\d+")  # what a step would have made and is not there
 
 
@@ -54,6 +50,7 @@ def unsaid(nodes):
     asked += [node.slice for node in nodes if isinstance(node, ast.Subscript)]
     asked = {leaf for node in asked for leaf in ast.walk(node)}
     written = {node.value for node in nodes if isinstance(node, ast.Constant) and node not in asked}
+    written.update(EXPLAINED.values())
     every = SENTENCES.keys() - written
     return {n for n in every if n.removeprefix("differs_") not in written and not STEP.fullmatch(n)}
 
@@ -69,8 +66,8 @@ def misfilled(calls):
 
 
 def test_what_is_said_is_known_and_what_is_known_is_said():
-    files = [path.read_text("utf-8") for path in CHECKS.rglob("*.py")]
-    nodes = [node for text in files for node in ast.walk(ast.parse(text))]
+    trees = (ast.parse(path.read_bytes()) for path in CHECKS.rglob("*.py"))
+    nodes = [node for tree in trees for node in ast.walk(tree)]
     calls = [*called(nodes)]
     said = {name for names, _ in calls for name in names}
     assert said <= KNOWN.keys(), "say() names what no file of checks/know holds"
@@ -81,14 +78,14 @@ def test_what_is_said_is_known_and_what_is_known_is_said():
 def test_no_name_and_no_sentence_stands_twice():
     kinds = tomllib.loads((CHECKS / "know" / "sentences.toml").read_text("utf-8")).values()
     names = [name for table in kinds for names in table.values() for name in names]
-    assert len([*names, *MISTAKES, *VARIANT_MISTAKES]) == len(KNOWN)
+    assert len([*names, *MISTAKES, *CHANGED]) == len(KNOWN)
     texts = [getattr(said, "text", "") or said.sentence for said in KNOWN.values()]
     assert len(texts) == len({*texts})
 
 
 @pytest.mark.parametrize(
     ("file", "lines", "mistakes"),
-    [("mistakes.toml", LINES, MISTAKES), ("changes.toml", OTHER_LINES, VARIANT_MISTAKES)],
+    [("mistakes.toml", LINES, MISTAKES), ("changes.toml", OTHER_LINES, CHANGED)],
 )
 def test_every_named_line_is_used_and_every_edit_fits(file, lines, mistakes):
     text = (CHECKS / "know" / file).read_text("utf-8").partition("\n\n[lines]\n")[2]

@@ -9,36 +9,15 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from eleven_steps.checks.judge.read import FAMILIES, Reading
+from eleven_steps.checks.know.sentences import read_toml
 from eleven_steps.checks.run.cases import LAYERS
 from eleven_steps.checks.run.places import Place
 from eleven_steps.checks.run.recording import Op
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# The calls by what they do: move axes, cut and join, multiply two tensors, hide, make weights,
-# change the order, keep the numbers, scale.
-TURN = _names("T adjoint mH mT moveaxis movedim permute swapaxes swapdims t transpose")
-CUT = _names(
-    """as_strided cat chunk concat concatenate contiguous expand expand_as flatten flip getitem
-    hstack index_select narrow pad repeat repeat_interleave reshape roll select setitem split
-    squeeze stack tensor_split unbind unflatten unsqueeze view view_as vstack"""
-)
-MEET = _names(
-    """addmm baddbmm bilinear bmm cdist dot einsum inner matmul mm mv rmatmul
-    scaled_dot_product_attention tensordot"""
-)
-MASK = _names(
-    """arange bool eq eye full ge gt invert le logical_and logical_not logical_or lt masked_fill
-    masked_scatter ne ones ones_like tril triu where zeros zeros_like"""
-)
-NORM = _names("amax amin dropout exp log_softmax logsumexp max min sigmoid softmax sum")
-SHUFFLE = _names("expand flip getitem index_select narrow pad repeat roll")
-KEEP = _names("clone contiguous detach double dropout float requires_grad to type written")
-SCALE = _names("div divide floor_divide floordiv mul multiply rdiv rmul rtruediv truediv")
-WHOLE = _names("floor_divide floordiv mod remainder")  # which make no quotient
+# The calls by what they do.
+_CALLS = {what: frozenset(e.split()) for what, e in read_toml("torch.toml")["calls"].items()}
+TURN, CUT, MEET, MASK, NORM = (_CALLS[e] for e in ("turn", "cut", "meet", "mask", "norm"))
+SHUFFLE, KEEP, SCALE, WHOLE = (_CALLS[e] for e in ("shuffle", "keep", "scale", "whole"))
 REGROUPS, LAYERED = {"view", "reshape", "flatten"}, MEET | {"add", "mul"}
 TAKES_APART = {"chunk", "split", "tensor_split", "unbind", "getitem"}  # queries, keys and values
 

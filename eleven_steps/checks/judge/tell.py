@@ -30,7 +30,7 @@ from eleven_steps.checks.judge.syntax import (
     parsed,
     set_in,
 )
-from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.know.sentences import read_toml, wording
 from eleven_steps.checks.run.contract import sizes_besides
 from eleven_steps.checks.run.places import Place
 from eleven_steps.helpers.trace import SHAPES, STEPS
@@ -49,25 +49,8 @@ BLOCK_SUMS = {("context",): "sum of values", ("total",): "sum of the exponential
 BLOCK_SUMS["context", "total"] = "two sums"
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
 REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
-# What torch says, and our word for it, where that is always so.
-EXPLAINED = {
-    "desired ordering of dimensions": "permute_takes_all",
-    "view size is not compatible": "moved_before_view",
-    "NoneType": "is_none",
-    "shape of the mask": "picked_by_mask",
-    "masked_fill() received": "fill_takes",
-    "must be a matrix": "matrices_alone",
-    "must be a 3D tensor": "matrices_alone",
-    "'Linear'": "layer_called",
-    "bitwise_xor": "no_power",
-    "index out of range": "counted_from_0",
-    "selected index k out of range": "topk_at_most",
-    "but got float": "whole_sizes",
-    "'float' object is not callable": "number_called",
-    "'float' object": "whole_sizes",
-    'required "forward"': "no_forward",
-    ".forward() takes 1 positional": "no_self",
-}
+# The sentences for what torch says, where that is always so.
+EXPLAINED: dict[str, str] = read_toml("torch.toml")["errors"]
 
 
 def tell(blame: Blame, error: str = "") -> Finding:

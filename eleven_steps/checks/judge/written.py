@@ -300,5 +300,5 @@ def _like_shape(words: list[str], right: list[str]) -> str:
         where = wording("in_another_order")
     elif len(words) != len(right):
         where = wording("other_axes", count=len(words), right=len(right))
-    of = "pairs" if right.count("n") > 1 else "rows" if "n" in right else "weight"
-    return together(where, wording(f"shape_of_{of}"))
+    rows = "shape_of_rows" if "n" in right else "shape_of_weight"
+    return together(where, wording("shape_of_pairs" if right.count("n") > 1 else rows))

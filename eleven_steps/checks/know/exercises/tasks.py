@@ -11,6 +11,7 @@ forward passes; nothing is computed twice.
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from string import Template
 from types import SimpleNamespace
 from typing import Any
 
@@ -193,49 +194,11 @@ QUESTIONS = {
 }
 
 # The classes that a learner's test is tried on: ten wrong ones, and three right ones.
-WRONG = (
-    *("keys_from_W_query", "view_straight", "view_mixes_batch", "no_mask", "mask_off_by_one"),
-    *("mask_not_cut", "scale_sqrt_d_out", "dropout_in_eval", "no_transpose_back"),
-    "heads_interleaved",
-)
-
-_BUILT = """
-class MultiHeadAttention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
-        super().__init__()
-        self.num_heads, self.width = num_heads, d_out // num_heads
-        self.dropout = nn.Dropout(dropout)
-        self.out_proj = nn.Linear(d_out, d_out)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-"""
-_FUSED = f"""{_BUILT}
-    def forward(self, x):
-        layers = self.W_query, self.W_key, self.W_value
-        heads = (layer(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for layer in layers)
-        share = self.dropout.p if self.training else 0.0
-        attend = nn.functional.scaled_dot_product_attention
-        context = attend(*heads, dropout_p=share, is_causal=True)
-        return self.out_proj(context.transpose(1, 2).flatten(2))
-"""
-_LOOPED = f"""{_BUILT}
-        self.register_buffer("past", torch.ones(context_length, context_length).tril())
-
-    def forward(self, x):
-        hidden = self.past[: x.shape[1], : x.shape[1]] == 0
-        cut = (layer(x).split(self.width, -1) for layer in (self.W_query, self.W_key, self.W_value))
-        contexts = []
-        for queries, keys, values in zip(*cut):
-            scores = torch.einsum("bqd,bkd->bqk", queries / self.width**0.5, keys)
-            weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
-            contexts.append(self.dropout(weights) @ values)
-        return self.out_proj(torch.cat(contexts, -1))
-"""
+_CLASSES = read_toml("exercises/classes.toml")
+WRONG = tuple(_CLASSES["wrong"].split())
 RIGHT_CLASSES = {
-    "the course's own class": "",
-    "a class that draws its weights in another order and calls torch's fused function": _FUSED,
-    "a class that draws its weights in another order and loops over its heads": _LOOPED,
+    name: Template(source).substitute(built=_CLASSES["built"])
+    for name, source in _CLASSES["right"].items()
 }
 
 
