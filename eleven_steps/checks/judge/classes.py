@@ -25,6 +25,7 @@ from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import Pass, is_remote
 from eleven_steps.checks.run.cases import LAYERS, SIZED, TASK_CASES, Case, cases_of, close, unseen
 from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
+from eleven_steps.checks.run.making import ATTRIBUTES
 from eleven_steps.checks.run.variant import LECTURE, Variant
 
 SECONDS = 5.0  # of an answer's own, for all that it is asked
@@ -62,7 +63,7 @@ def examine(cls: Any, variant: Variant = LECTURE) -> Iterator[Finding]:
         yield finding
         return
     odd = constructor.misshapen(subject.shapes, variant)
-    if not odd and (finding := constructor.missized(cls, built.biased, variant)):
+    if not odd and (finding := _missized(subject)):
         yield finding
         return
     wrong = list(_shapes(subject) if odd else _outputs(subject))
@@ -138,7 +139,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
     """Name the mistake that the outputs come to, or two, or the first difference on the way."""
     main, out = subject.cases.main, subject.out(case)
     raised = isinstance(out, Failure)
-    blame = _missized(subject, blamed(subject.cls, case, out), case)
+    blame = _sized_otherwise(subject, blamed(subject.cls, case, out), case)
     where = letters_of(case) if main in wrong else f"b = {case.b}, {letters_of(case)}"
     if not raised and (finding := naming.drawn_anew(subject.cls, case, blame)):
         yield finding
@@ -164,7 +165,21 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
         yield naming.unknown(subject.cls, blame, out, subject.built.biased, otherwise, more)
 
 
-def _missized(subject: Subject, blame: Blame | None, case: Case) -> Blame | None:
+def _missized(subject: Subject) -> Finding | None:
+    """The wrong size that a class stores and computes with: set right, what comes out changes.
+
+    Some store a size that they never use.
+    """
+    case, facts = subject.cases.biased, subject.built.biased
+    for name in filter(facts.sizes.__contains__, ATTRIBUTES):
+        size, right = facts.sizes[name], getattr(case, name)
+        wrong = type(size) is not int or size != right
+        if wrong and not close(subject.out(case), subject.with_size(case, name, right)):
+            return next(constructor.stored(replace(facts, sizes={name: size}), case))
+    return None
+
+
+def _sized_otherwise(subject: Subject, blame: Blame | None, case: Case) -> Blame | None:
     """The same, or a size of the class's own name that is wrong: with another one all is right."""
     trace, cases = blame and blame.walked.trace, (case, subject.cases.main)
     for name, size in trace.sizes.items() if trace else ():
@@ -173,8 +188,8 @@ def _missized(subject: Subject, blame: Blame | None, case: Case) -> Blame | None
         for letter in ("head_dim", "num_heads", "d_out"):
             if size == case.letters[letter]:
                 continue
-            passes = ((each, Pass(stored={name: each.letters[letter]})) for each in cases)
-            if all(close(subject.outs(*asked)[0], subject.right(asked[0])) for asked in passes):
+            outs = (subject.with_size(each, name, each.letters[letter]) for each in cases)
+            if all(map(close, outs, map(subject.right, cases))):
                 values = {"name": f"self.{name}", "size": size, "needs": letter}
                 place = set_at(blame.walked, values["name"])
                 return replace(blame, found=Difference(1, "size", None, place, values=values))
@@ -223,7 +238,7 @@ def _here_alone(subject: Subject, blame: Blame | None, case: Case, wrong: Sequen
     others = (subject.plain(e) for e in wrong if e.b > 1 and e.num_tokens > 2)
     other = next((elsewhere for elsewhere in others if elsewhere.d_out != case.d_out), None)
     again = other and blamed(subject.cls, other, subject.out(other))
-    again = _missized(subject, again, other) if blame and again else None
+    again = _sized_otherwise(subject, again, other) if blame and again else None
     if not again or not again.found or blame.found and blame.found.step == again.found.step:
         return ""
     return say("so_here", where=letters_of(case)).text

@@ -14,8 +14,8 @@ from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
-from eleven_steps.checks.run.ask import Pass, ask, kind_of, once
-from eleven_steps.checks.run.cases import BIASED, LAYERS, Case, cases_of, close, lecture_parameters
+from eleven_steps.checks.run.ask import ask, kind_of
+from eleven_steps.checks.run.cases import BIASED, LAYERS, Case, cases_of, lecture_parameters
 from eleven_steps.checks.run.contract import signature
 from eleven_steps.checks.run.isolate import Failure
 from eleven_steps.checks.run.making import ATTRIBUTES, Built, Facts, Shapes
@@ -188,23 +188,6 @@ def parts_to_come(facts: Facts) -> Finding | None:
     lacking += [] if facts.dropout else ["dropout"]
     lacking += [] if facts.mask else ["mask (context_length, context_length)"]
     return say("parts_to_come", these=", no ".join(lacking)) if lacking else None
-
-
-def missized(cls: Any, facts: Facts, variant: Variant = LECTURE) -> Finding | None:
-    """The wrong size that a class stores and computes with, if there is one.
-
-    It is set right, and what comes out has to change: some store a size that they never use.
-    """
-    case = cases_of(variant).biased
-    for name in ATTRIBUTES:
-        size, right = facts.sizes.get(name), getattr(case, name)
-        if size is None or type(size) is int and size == right:
-            continue
-        passes = Pass(), Pass(stored={name: right})
-        wrong, mended = (once(cls, case, asked)[0].out for asked in passes)
-        if not close(wrong, mended):
-            return next(stored(replace(facts, sizes={name: size}), case))
-    return None
 
 
 # Shapes of the catalogue's constructors
