@@ -43,16 +43,10 @@ class Kept:
     def filled(
         self, ours: list[torch.Tensor], theirs: dict[str, nn.Parameter], bias: bool = False
     ) -> dict[str, torch.Tensor]:
-        """Lay our weights, or biases, out as they are kept here.
+        """Lay our weights, or biases, out as they are kept: a tensor for each parameter, by name.
 
-        Args:
-            ours: for each layer of the role (heads, head_dim, i), or (o, heads, head_dim) of
-                out_proj; of biases the same without i, or (o,).
-            theirs: the parameters, by name.
-            bias: whether these are biases.
-
-        Returns:
-            A tensor for each parameter, by name; none where the parameter is not there.
+        Ours come for each layer of the role as (heads, head_dim, i), or (o, heads, head_dim) of
+        out_proj; of biases the same without i, or (o,). There is none where theirs has none.
         """
         names = each_of(self.bias if bias else self.weight, theirs)
         if not names:

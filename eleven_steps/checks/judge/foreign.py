@@ -63,9 +63,6 @@ class Asked:
         return self.layers is not None or self.call is not None
 
 
-# Which of them to judge
-
-
 def wrappers_of(asked: Asked) -> list[type[Adapted]]:
     """The way to read a class with which it is right; else those that get it farthest."""
     main, hides = asked.main, None
@@ -142,9 +139,6 @@ def of_the_lecture(asked: Asked) -> bool:
     """Whether a class is built as the lecture's, and no more is said of it."""
     names = ask(asked.build, "parameters")
     return not (asked.guided or isinstance(names, Failure)) and {"d_in", "d_out"} <= {*names}
-
-
-# Every way
 
 
 def every_wrapper(asked: Asked) -> Iterator[type[Adapted]]:

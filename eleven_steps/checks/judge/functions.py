@@ -176,9 +176,6 @@ def _spoken_of(faults: list[Finding | None], likes: dict[int, str], texts: list[
     return first
 
 
-# Why
-
-
 def _why(
     task: Write, answer: Any, scenes: list[Scene], returned: list[Parts], faults: list
 ) -> Finding:

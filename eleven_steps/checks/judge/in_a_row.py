@@ -338,9 +338,6 @@ def _learns_otherwise(module: nn.Module, run: Run, x: torch.Tensor) -> str:
     return next(other, "") if usual else ""
 
 
-# A load hook
-
-
 class _Renamed(UserDict):
     """A state that has weights and biases under whatever name it is asked for, and notes which."""
 

@@ -188,9 +188,6 @@ def contradicted(blame: Blame | None, name: str) -> bool:
     return elsewhere or blame.unspoilt(name)
 
 
-# Two mistakes
-
-
 def two_mistakes(played: Played, blame: Blame) -> tuple[str, ...]:
     """Two mistakes that together come to what an answer gives, the first where it was blamed.
 
@@ -255,9 +252,6 @@ def _conceivable(played: Played, one: str, other: str) -> bool:
         if same_parts(theirs(case, step, first), theirs(case, step))
         or failed(theirs(case, step, second))
     )
-
-
-# What is said
 
 
 def of_names(

@@ -50,14 +50,8 @@ def called_otherwise(
 ) -> tuple[type[Adapted], Outcome]:
     """Judge a right class once more, as it may be called besides; all must be right.
 
-    Args:
-        asked: what check_attention was given.
-        cached: whether it must be right in pieces.
-        wrapper: the one with which it is right.
-        verdict: that it is right.
-
-    Returns:
-        The wrapper that was judged last, and the verdict, which says what was tried and what not.
+    wrapper is the one with which it is right; if cached, it must be right in pieces. The wrapper
+    that was judged last comes back, and the verdict, which says what was tried and what not.
     """
     if asked.call:
         return wrapper, verdict
@@ -429,9 +423,6 @@ def _with_ids(
             part = run(x[None, those], **({name: own[None]} if each_row else {}))
             parts[i, those] = torch.nan if isinstance(part, Failure) else part[0]
     return whole, parts, plain
-
-
-# Flags
 
 
 def flags(callee: Callee) -> Said:

@@ -26,40 +26,27 @@ FEW = 4  # lines to run in a cell that are shown at once
 
 @dataclass(frozen=True, repr=False)
 class Outcome:
-    """What check or check_attention says of an answer; true if it is right.
+    """What check or check_attention says of an answer; true if it is right."""
 
-    Args:
-        exercise: the identifier, "scores.1" for one; "" for a class on its own.
-        kind: right, unfinished, so far (right as far as it goes), or what is wrong: type, shape,
-            nan, value, mistake, error; failed where the check itself did; unread where a class
-            cannot be judged; unknown where there is no such exercise.
-        message: what is wrong, where to look, what was expected, in one to three sentences.
-        step: the first wrong step, 1 to 11; None if there is none, or none can be told.
-        mistakes: identifiers of the catalogued mistakes that were found, first step first; the
-            message names two at most.
-        printed: what the answer printed where the message speaks of, or else at first; its
-            beginning.
-        cell: lines of code that make what the message speaks of, where no notebook has it.
-        note: what there is to say besides, about writing the progress down for one.
-        given: matrices that a pencil-and-paper problem starts from, by name.
-        sizes: sizes that such a problem starts from, by name.
-        solution: the matrices that such a problem asks for, by name.
-        reached: of the class that is written step by step, how many steps are right.
-        claims: what its sentences claim for whoever decides by it, as sentences.toml has it.
-    """
-
-    exercise: str
+    exercise: str  # the identifier, "scores.1" for one; "" for a class on its own
+    # right, unfinished, so far (right as far as it goes), or what is wrong: type, shape, nan,
+    # value, mistake, error; failed where the check itself did; unread where a class cannot be
+    # judged; unknown where there is no such exercise
     kind: str
-    message: str
-    step: int | None = None
-    mistakes: tuple[str, ...] = ()
-    note: str = ""
+    message: str  # what is wrong, where to look, what was expected, in one to three sentences
+    step: int | None = None  # the first wrong one, 1 to 11; None where none is, or can be told
+    mistakes: tuple[str, ...] = ()  # of the catalogue, first step first; two are told at most
+    note: str = ""  # what there is to say besides, about writing the progress down for one
+    # The beginning of what the answer printed where the message speaks of, or else at first
     printed: str = field(default="", compare=False)
+    # Lines of code that make what the message speaks of, where no notebook has it
     cell: str = field(default="", compare=False)
+    # What a pencil-and-paper problem starts from, and the matrices that it asks for, by name
     given: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
     sizes: dict[str, int] = field(default_factory=dict, compare=False)
     solution: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
-    reached: int = 0
+    reached: int = 0  # steps that are right, of the class that is written step by step
+    # What its sentences claim for whoever decides by it, as sentences.toml has it
     claims: tuple[str, ...] = field(default=(), compare=False)
 
     @property

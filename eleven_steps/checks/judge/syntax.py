@@ -110,9 +110,6 @@ def operands(place: Place | None) -> Iterator[str]:
         yield ast.unparse(node.value)
 
 
-# A whole source
-
-
 @functools.lru_cache(64)
 def parsed(source: str) -> ast.AST:
     """The tree of a source, which may be indented; an empty one where it is none."""

@@ -264,9 +264,6 @@ def _shared(dropped: torch.Tensor, allowed: torch.Tensor) -> str:
     return ""
 
 
-# Gradients
-
-
 def gradients(subject: Subject, case: Case, train: bool = False) -> Finding | None:
     """Every weight that changes the output must learn, and as fast as the right one."""
     case, wrong = subject.plain(case), "outputs" in subject.found
