@@ -258,10 +258,8 @@ class InPieces(Around):
             rest = [e for e in _parts_of(returned) if not (e is outs[-1] or ends_in(e, table))]
             if len(rest) < 1 + (self.gets == "second"):
                 raise LookupError("nothing is returned that could be kept")
-            earlier, past = (
-                past,
-                {self.past: tuple(rest) if self.gets == "all" else rest[self.gets == "second"]},
-            )
+            kept = tuple(rest) if self.gets == "all" else rest[self.gets == "second"]
+            earlier, past = past, {self.past: kept}
             here, before = ({*map(id, tensors_in([some]))} for some in (past, earlier))
             if self.forks and earlier and not here & before:  # else it is written in place
                 way(handed, piece.flip(-1), hides)

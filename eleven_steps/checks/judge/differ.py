@@ -193,11 +193,8 @@ def _idle(walked: Walk, start: list[int], last: int | None) -> Difference | None
 
     reached = max(map(progress, used), default=0)
     places = {trace.ops[n].place for i in used for n in walked.makers.get(i, ())}
-    made = [
-        i
-        for i in range(len(trace.tensors))
-        if walked.makers.get(i) and i not in used and not _piece(walked, i, places)
-    ]
+    idle = (i for i in sorted(walked.makers) if i not in used)
+    made = [i for i in idle if not _piece(walked, i, places)]
     best = max(made, key=lambda index: (progress(index), index), default=None)
     if best is None or progress(best) <= reached:
         return None
@@ -306,9 +303,8 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
         return min(walked.steps[n] for n in here)
     if "NoneType" in stop.failure.text and (lost := _lost(walked)):
         return lost
-    if said := re.search(
-        r"scaled_dot.* argument '(?:(dropout|scale)|.*(mask|ca))", stop.failure.text
-    ):
+    fused = r"scaled_dot.* argument '(?:(dropout|scale)|.*(mask|ca))"
+    if said := re.search(fused, stop.failure.text):
         return 7 if said[1] else 6
     path = list(around(place))
     names = {name for node in path[:1] for name in _names(node)}

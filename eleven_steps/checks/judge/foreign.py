@@ -144,7 +144,6 @@ def of_the_lecture(asked: Asked) -> bool:
 def every_wrapper(asked: Asked) -> Iterator[type[Adapted]]:
     """Yield every way to read a class: where its weights are, and how it is called."""
     main, changes = asked.main, asked.variant.changes
-    causal = "full" not in changes
     told = sizes_given(main) | asked.choice
     made = attempt(built, asked.build, told)
     if isinstance(made, Failure):
@@ -166,25 +165,17 @@ def every_wrapper(asked: Asked) -> Iterator[type[Adapted]]:
     turning = not {"rope", "latent"}.isdisjoint(changes)
     pairings = (False, True) if turning else (False,)
     arounds = (False, True) if norms(module, width) else (False,)
+    same = {"build": asked.build, "choice": asked.choice, "aside": asked.aside, "asked": names}
+    same |= {"variant": asked.variant, "causal": "full" not in changes}
     for around, where in product(arounds, all_kept(module, weights, of_role, layouts)):
         biased = {name for place in where if place.bias for name in ROLES[place.role]}
+        lacks = frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased)
         for paired, call in product(pairings, calls):
             more = {"paired": paired, "around": around}
             layers = [*(place.told for place in where), *(wording(n) for n in more if more[n])]
-            yield adapted(
-                type(module).__name__,
-                build=asked.build,
-                choice=asked.choice,
-                kept=where,
-                call=call,
-                asked=names,
-                lacks=frozenset(f"{name}.bias" for name in LAYERS[:3] if name not in biased),
-                causal=causal,
-                variant=asked.variant,
-                **more,
-                aside=asked.aside,
-                told=wording("read_as", layers="; ".join(layers), call=call.told),
-            )
+            own = {"lacks": lacks, "kept": where, "call": call, **more}
+            own["told"] = wording("read_as", layers="; ".join(layers), call=call.told)
+            yield adapted(type(module).__name__, **same, **own)
 
 
 def _sizes_of_roles(case: Case, width: int, roles: Iterable[str]) -> dict[str, dict[str, int]]:

@@ -33,7 +33,7 @@ from eleven_steps.checks.know.exercises.tasks import Slip, Write
 from eleven_steps.checks.know.right import Parts, Scene, play
 from eleven_steps.checks.know.sentences import wording
 from eleven_steps.checks.run.ask import ask, is_remote, kind_of, used_by
-from eleven_steps.checks.run.cases import FIRST, SIZED, other_numbers, unseen
+from eleven_steps.checks.run.cases import FIRST, SIZED, Case, other_numbers, unseen
 from eleven_steps.checks.run.isolate import Failure, type_name
 from eleven_steps.checks.run.recording import Trace
 
@@ -253,13 +253,13 @@ def _slip(
     source, blame = blame.walked.trace.source if blame else "", None if task.right else blame
     by_case = {scene.case: scene for scene in scenes}
     gave = dict(zip(by_case, returned, strict=True))
-    played = naming.Played(
-        (scenes[SIZED].case, *(case for case in by_case if case != scenes[SIZED].case)),
-        gave.__getitem__,
-        lambda case, _, *slips: (
-            task.slipped(slips[0], by_case[case]) if slips else task.answer(by_case[case])
-        ),
-    )
+
+    def made(case: Case, _: str, *slips: Slip) -> Parts:
+        return task.slipped(*slips, by_case[case]) if slips else task.answer(by_case[case])
+
+    main = scenes[SIZED].case
+    cases = main, *(case for case in by_case if case != main)
+    played = naming.Played(cases, gave.__getitem__, made)
     for index, slip in enumerate([] if blank(returned[SIZED]) else _slips(task)):
         name, theirs = slip.mistake, (task.slipped(slip, scene) for scene in scenes)
         how = naming.makes(played, slip) if name else same_everywhere(returned, theirs)

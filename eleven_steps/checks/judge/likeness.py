@@ -41,10 +41,9 @@ def whole_number(part: Any) -> int | None:
 
 def same_everywhere(returned: Sequence[Parts], others: Iterable[Parts]) -> bool:
     """Whether what was returned in several cases is what others give there, or the same errors."""
-    return all(
-        same_parts(one, other) and not blank(one) and _errors(one) == _errors(other)
-        for one, other in zip(returned, others, strict=False)
-    )
+    pairs = [*zip(returned, others, strict=False)]
+    same = all(same_parts(*pair) and not blank(pair[0]) for pair in pairs)
+    return same and all(_errors(one) == _errors(other) for one, other in pairs)
 
 
 def _errors(parts: Parts) -> list[str]:

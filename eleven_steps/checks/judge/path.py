@@ -197,10 +197,8 @@ def on_the_way(reading: Reading, reference: Reference) -> bool:
     root = reference.case.head_dim**-0.5
     if reading.family == "scores":
         state = reading.state
-        laid = (
-            reading.fixed
-            or "|".join(filter(None, reading.axes or ())) in reference.stages["scores"]
-        )
+        axes = "|".join(filter(None, reading.axes or ()))
+        laid = reading.fixed or axes in reference.stages["scores"]
         if state and not laid:
             return False
         if state is None:
@@ -221,10 +219,8 @@ def on_the_way(reading: Reading, reference: Reference) -> bool:
 def walk(trace: Trace, reference: Reference) -> Walk:
     """Read every tensor of a trace, in order, and say which step each call is for."""
     walked = Walk(trace, reference)
-    walked.readings.extend(
-        Reading("layer", name) if (name := trace.layers.get(index)) else Reading("const")
-        for index in range(len(trace.tensors))
-    )
+    names = (trace.layers.get(index) for index in range(len(trace.tensors)))
+    walked.readings += (Reading("layer", e) if e else Reading("const") for e in names)
     for index in trace.inputs:
         given, x = trace.tensors[index], reference.scene["shape"]["x"]
         is_x = given.shape == x.shape and torch.equal(given, x.to(given.dtype))

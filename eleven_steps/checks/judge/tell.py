@@ -163,10 +163,8 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
         needs = values["needs"]
         letters = (n for n, size in case.letters.items() if size == values["size"])
         letter = "" if values["name"].startswith("self.") else next(letters, "")
-        return {
-            "needs": f"{needs}, {case.letters[needs]}," if needs else "Another size",
-            "letter": f", which is {letter}" if letter else "",
-        }
+        needed = f"{needs}, {case.letters[needs]}," if needs else "Another size"
+        return {"needs": needed, "letter": f", which is {letter}" if letter else ""}
     layers = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
     return {"layer": layers[values["who"]]} if reason == "projection" else {}
 

@@ -128,11 +128,9 @@ def dropping(cls: Any, case: Case, offset: float = OFFSET) -> Finding | None:
     if not {*case.variant.names} <= READABLE:
         return _acting(_four_outputs(cls, case))
     tokens, heads = case.num_tokens, case.num_heads
-    weights = {
-        "W_value.weight": torch.eye(tokens).repeat(2 * heads, 1),
-        "out_proj.weight": torch.eye(case.d_out),
-        "out_proj.bias": torch.full((case.d_out,), offset),
-    }
+    weights = {"W_value.weight": torch.eye(tokens).repeat(2 * heads, 1)}
+    weights["out_proj.weight"] = torch.eye(case.d_out)
+    weights["out_proj.bias"] = torch.full((case.d_out,), offset)
     outs = _four_outputs(cls, case, _one_hot(case), weights)
     if not outs or any(out.shape != (case.b, tokens, case.d_out) for out in outs):
         return None
@@ -274,14 +272,9 @@ def gradients(subject: Subject, case: Case, train: bool = False) -> Finding | No
         step = 7 if "Softmax" in mine.text else 2
         return None if wrong else say("backward_raises", step, error=mine.told)
     names, right = _asked(subject, case, seen, right), right.gradients
-    cut = [
-        name
-        for name in names
-        if (mine[name] is None or not wrong and not mine[name].any())
-        and right[name].abs().max() > 1e-4
-        and _counts(subject, case, name)
-    ]
-    if cut:
+    still = [n for n in names if mine[n] is None or not wrong and not mine[n].any()]
+    still = [name for name in still if right[name].abs().max() > 1e-4]
+    if cut := [name for name in still if _counts(subject, case, name)]:
         return _cut(cut, case, seen.cut)
     learns = [name for name in names if mine[name] is not None]  # others change no output
     return None if wrong or _alike(mine, right, learns) else say("other_gradients")

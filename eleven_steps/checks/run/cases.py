@@ -134,10 +134,8 @@ EQUAL = Case(4, 4, 4, 16, 4, 16), Case(6, 6, 6, 6, 1, 6), Case(8, 8, 8, 8, 8, 8,
 
 def _sized() -> tuple[Case, ...]:
     """Cases in which sizes that programs single out each occur."""
-    made = []
-    for i, (n, b, (heads, head_dim)) in enumerate(
-        zip(COUNTS, COUNTS[::-1], HEAD_SIZES, strict=True)
-    ):
+    made, every = [], zip(COUNTS, COUNTS[::-1], HEAD_SIZES, strict=True)
+    for i, (n, b, (heads, head_dim)) in enumerate(every):
         room, d_out = (n, n + 1, 1 << n.bit_length())[i // 2 % 3], heads * head_dim
         made.append(Case(b, n, (d_out, d_out + 9, 5)[i % 3], d_out, heads, room, i % 4 < 2))
     return tuple(sorted(made, key=lambda case: case.b * case.num_tokens * case.d_out))

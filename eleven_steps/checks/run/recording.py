@@ -256,10 +256,8 @@ class Recorder(TorchFunctionMode):
                     self.known[id(result)] = (*self.known[id(last)][:2], result)
                     return result
             same = {id(tensor) for tensor in tensors_in((args, kwargs))}
-            made = tuple(
-                self.number(t, id(t) not in same or version_of(t) != self.known[id(t)][1])
-                for t in gave
-            )
+            new = (id(t) not in same or version_of(t) != self.known[id(t)][1] for t in gave)
+            made = tuple(map(self.number, gave, new))
             self.ops.append(Op(name, given, made, self.place(frame), numbers, False, calls))
         return result
 
@@ -332,11 +330,9 @@ class Recorder(TorchFunctionMode):
         every |= {f"self.{n}": value for n, value in kept.items() if not n.startswith("_")}
         tensors = {n: self.number(t) for n, t in every.items() if isinstance(t, torch.Tensor)}
         numbers = {n: value for n, value in every.items() if type(value) is int}
-        several = {
-            n: tuple(map(self.number, value))
-            for n, value in every.items()
-            if type(value) in (tuple, list) and value and isinstance(value[0], torch.Tensor)
-        }
+        lists = {n: e for n, e in every.items() if type(e) in (tuple, list) and e}
+        lists = {n: e for n, e in lists.items() if isinstance(e[0], torch.Tensor)}
+        several = {n: tuple(map(self.number, e)) for n, e in lists.items()}
         said = str(error).replace("__index__ method", "'builtin_function_or_method'")
         sizes = "int" in said  # which the error asks for
         parts = ((n, part) for n, e in every.items() for part in (e if type(e) is tuple else [e]))
