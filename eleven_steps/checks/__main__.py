@@ -121,16 +121,10 @@ def as_json(target: str, outcome: Outcome) -> str:
 
 
 def judged_apart(target: str, call: str | None = None, **options: Any) -> Outcome:
-    """Say what check_attention says of what a target names.
+    """Say what check_attention says of FILE.py:NAME or package.module:NAME.
 
-    Args:
-        target: FILE.py:NAME or package.module:NAME.
-        call: the code of a call, in terms of module, x and hidden.
-        options: for check_attention.
-
-    Returns:
-        An Outcome; its kind is "unread" where there is no such thing, or its file cannot be loaded
-        or ends the process.
+    A call comes as code, in terms of module, x and hidden. The kind is "unread" where there is no
+    such thing, or its file cannot be loaded or ends the process.
     """
     ours, theirs = PROCESSES.Pipe(duplex=False)
     process = PROCESSES.Process(target=_answer, args=(theirs, target, call, options))
@@ -191,12 +185,7 @@ def _judged(target: str, call: str | None, options: Any) -> Outcome:
 
 
 def target_of(target: str) -> Any:
-    """What FILE.py:NAME or package.module:NAME names.
-
-    Raises:
-        LookupError: there is no such file, or no such name in it.
-        Exception: whatever loading it raises.
-    """
+    """What FILE.py:NAME or package.module:NAME names; LookupError where there is no such thing."""
     place, _, name = target.rpartition(":")
     if not place or not name:
         raise LookupError("FILE.py:NAME or package.module:NAME is expected")
@@ -217,12 +206,7 @@ def target_of(target: str) -> Any:
 
 
 def loaded(path: Path) -> ModuleType:
-    """Load a file by its path, whatever else bears its name; a package's, with its package.
-
-    Raises:
-        LookupError: there is no such file.
-        Exception: whatever loading it raises.
-    """
+    """Load a file by its path, whatever else bears its name; a package's, with its package."""
     if not path.is_file():
         raise LookupError(f"there is no file {path.name} in {path.parent}")
     top, parts = path, [path.stem]

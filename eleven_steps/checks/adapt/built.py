@@ -97,10 +97,7 @@ def built(build: Build, sizes: dict[str, Any]) -> tuple[Any, set[str]]:
 
 
 def _constructed(build: Build, named: Sizes, configs: Sizes, sizes: Sizes) -> Any:
-    """What a constructor makes; a config gets each of our sizes that it lacks, once it is read.
-
-    A cap or a window that nobody asks for is None.
-    """
+    """What a constructor makes; a config gets each of our sizes that it lacks, once it is read."""
     try:
         return build(**named)
     except AttributeError as error:

@@ -96,10 +96,7 @@ class Callee:
         return run
 
     def seen(self, call: Any, *xs: torch.Tensor | None) -> list[Seen]:
-        """What is seen of one module, called in another way with each x in a row.
-
-        It is nothing where a call fails or gives another shape.
-        """
+        """What is seen of one module, called in another way with each x in a row; see seen_of."""
         return seen_of(self.calling(call), self.case, *(xs or [None]))
 
     def out(self, call: Any) -> torch.Tensor | None:

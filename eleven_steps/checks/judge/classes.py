@@ -166,10 +166,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
 
 
 def _missized(subject: Subject) -> Finding | None:
-    """The wrong size that a class stores and computes with: set right, what comes out changes.
-
-    Some store a size that they never use.
-    """
+    """The wrong size that a class stores and computes with; some store one that they never use."""
     case, facts = subject.cases.biased, subject.built.biased
     for name in filter(facts.sizes.__contains__, ATTRIBUTES):
         size, right = facts.sizes[name], getattr(case, name)

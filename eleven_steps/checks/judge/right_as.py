@@ -353,12 +353,9 @@ def _taking_part(asked: Asked) -> tuple[str, list[str]] | None:
 
 
 def _compares(asked: Asked) -> bool:
-    """Whether a forward makes a number for each query and key, at once or some in each call.
-
-    In pieces, none can.
-    """
+    """Whether a forward makes a number for each query and key, at once or some in each call."""
     main = asked.main
-    if "cache" in asked.variant:
+    if "cache" in asked.variant:  # in pieces, none can
         return True
     n, rows = main.num_tokens, main.b * main.num_heads
     with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):

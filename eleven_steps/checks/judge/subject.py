@@ -22,10 +22,7 @@ from eleven_steps.checks.run.variant import LECTURE, Variant
 
 
 class Subject:
-    """A class with the lecture's constructor and layers that is asked, and what was found in it.
-
-    built is what its constructor makes, and variant the change since the lecture.
-    """
+    """A class with the lecture's constructor and layers that is asked, and what was found in it."""
 
     def __init__(self, cls: Any, built: Built, variant: Variant = LECTURE):
         self.cls, self.built, self.variant = cls, built, variant

@@ -164,10 +164,7 @@ def target_of(node: ast.Assign | ast.AnnAssign | ast.For) -> tuple[ast.expr, ast
 
 
 def op_name(op: Op) -> str:
-    """The plain name of a call: masked_fill for masked_fill_ and getitem for __getitem__.
-
-    An einsum of one tensor moves its axes.
-    """
+    """The plain name of a call: masked_fill for masked_fill_; an einsum of one tensor turns it."""
     return "permute" if op.name == "einsum" and len(op.given) == 1 else op.name.strip("_")
 
 

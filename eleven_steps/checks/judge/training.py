@@ -214,10 +214,7 @@ def _placed(read: Four, case: Case, offset: float) -> Finding | None:
 def _weights_dropped(
     weights: torch.Tensor, again: torch.Tensor, right: torch.Tensor, rate: float
 ) -> Finding | None:
-    """Judge weights (b, num_heads, num_tokens, num_tokens) in training beside the right, in eval.
-
-    again are those of other draws.
-    """
+    """Judge weights (b, num_heads, num_tokens, num_tokens), again of other draws, beside right."""
     allowed, rows = right > 1e-3, weights.sum(-1)
     if _renormed(weights, right):
         return say("dropout_renormed")

@@ -146,10 +146,7 @@ def _compiled(piece: str) -> types.CodeType:
 
 
 def show_lines(*identifiers: str) -> str:
-    """Return the right lines (marked -) and the wrong ones (marked +), for printing in a lesson.
-
-    Args and errors as in wrong_class.
-    """
+    """Return the right lines (marked -) and the wrong ones (marked +), for printing in a lesson."""
     variant = _variant_of(identifiers)
     both = edited_source(variant=variant), edited_source(*identifiers, variant=variant)
     lines = ([line.split("  # ")[0].strip() for line in source.splitlines()] for source in both)

@@ -137,10 +137,7 @@ def parameters(cls: Any) -> list[str]:
 
 
 def run(cls: Any, case: Case, dropout: float, passes: Sequence[Pass]) -> list[Seen]:
-    """Build a module for a case and run it, once or several times in a row.
-
-    What a forward raises is part of what is seen.
-    """
+    """Build a module for a case and run it, once or several times; what it raises is seen."""
     module, outs = build(cls, case, dropout), {}
     seen = [attempt(_outs_of, module, case, asked, (outs, i)) for i, asked in enumerate(passes)]
     for i, out in outs.items():  # as a later forward left it

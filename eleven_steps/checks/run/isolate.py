@@ -177,10 +177,7 @@ def _raised_again() -> Iterator[None]:
 def silenced() -> Iterator[World]:
     """Run the body without a sound, on one thread, in float32, with gradients; then put all back.
 
-    The streams of random numbers go on afterwards as if nothing had been drawn.
-
-    Yields:
-        The world as it is in the body.
+    It gets the world as it is there. Afterwards random numbers go on as if none had been drawn.
     """
     before, states, stdin = World(), (random.getstate(), np.random.get_state()), sys.stdin
     compiled = "torch._dynamo" in sys.modules  # else nothing is, and asking would load it
