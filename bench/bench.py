@@ -97,11 +97,7 @@ def products(b: int, num_tokens: int, **where) -> dict[str, tuple]:
 def measure(
     names: list[str], size: tuple[int, int], backward: bool, options: argparse.Namespace
 ) -> dict[str, dict]:
-    """Time the limit and the named rows at one size, (b, num_tokens), for options.seconds.
-
-    Raises:
-        AssertionError: a row computes something else.
-    """
+    """Time the limit and the named rows at one size, (b, num_tokens), for options.seconds."""
     b, num_tokens = size
     shape = b, num_tokens, D
     works = proven(names, shape, backward, options)

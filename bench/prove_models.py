@@ -51,11 +51,7 @@ MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 
 
 def small_settings(released: Released) -> dict:
-    """Return the settings of a released configuration, its sizes divided.
-
-    Raises:
-        ValueError: a size cannot be divided.
-    """
+    """Return the settings of a released configuration; raise unless its sizes can be divided."""
     config, settings = released.config, dict(released.differs)
     by = released.fewer | {"both": math.prod(released.fewer.values())}
     for kind, names in TABLE["divided"].items():
@@ -84,10 +80,10 @@ class ModelProof(Proof):
     """A row of the table of models, as its configuration in transformers says, made small.
 
     Tokens come all at once without a cache, and in pieces with one, where parts can keep what they
-    made. kind: which of the model's layers it is.
+    made.
     """
 
-    kind: str = "full"
+    kind: str = "full"  # which of the model's layers it is
 
     @property
     def released(self) -> Released:

@@ -130,11 +130,7 @@ def look_at_seeds(seeds: Iterable[int]) -> dict[int, dict[str, float]]:
 
 
 def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) -> None:
-    """Write what was asked of each seed, one line a question, as helpers.examples reads it.
-
-    Raises:
-        ValueError: an answer is not a number.
-    """
+    """Write what was asked of each seed, one line a question; raise where that is no number."""
     source = f"python bench/train.py --seeds {len(answers)}, {versions()}, {today()}"
     rows = [f"seed {seed}" for seed in answers]
     lines = []

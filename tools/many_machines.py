@@ -32,11 +32,7 @@ Size = tuple[int, int, int, int]  # b, num_tokens, d, num_heads
 
 
 def allowed(size: Size, num_processes: int) -> dict[str, str]:
-    """Say for each way why the sizes do not allow it, or "" where they do.
-
-    Raises:
-        ValueError: the sizes are not those of an attention.
-    """
+    """Say for each way why an attention's sizes do not allow it, or "" where they do."""
     b, num_tokens, d, num_heads = size
     check_sizes(b=b, num_tokens=num_tokens, num_processes=num_processes)
     check_heads(d, num_heads)
@@ -139,8 +135,12 @@ def main() -> int:
         print(f"left out: {left_out}{nothing}", flush=True)
     if nothing:
         return 0  # for any other status torchrun would add forty lines to this one
+    gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])  # one for each
+    if gpus:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    limit = datetime.timedelta(seconds=options.seconds)
     try:
-        meet(options.seconds)
+        dist.init_process_group("nccl" if gpus else "gloo", timeout=limit)
     except dist.DistError as late:
         print(f"process {os.environ['RANK']} has not met all others: {late}", flush=True)
         return 3
@@ -159,15 +159,6 @@ def main() -> int:
             )
     dist.destroy_process_group()
     return int(not same or not all(same.values()))
-
-
-def meet(seconds: float) -> None:
-    """Meet the other processes, each on a GPU of its own where there are enough."""
-    gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
-    if gpus:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    limit = datetime.timedelta(seconds=seconds)
-    dist.init_process_group("nccl" if gpus else "gloo", timeout=limit)
 
 
 if __name__ == "__main__":

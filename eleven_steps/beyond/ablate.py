@@ -37,10 +37,7 @@ def without_path(model: TinyModel, heads: Sequence[int], reads: str) -> Iterator
     Args:
         model: a model of two layers.
         heads: heads of layer 0.
-        reads: "queries", "keys" or "values".
-
-    Raises:
-        ValueError: there is no such head, or nothing that reads so.
+        reads: "queries", "keys" or "values"; ValueError for anything else, as for other heads.
     """
     if reads not in READERS:
         raise ValueError(f"reads is {reads!r}: one of {', '.join(READERS)} is expected")
@@ -114,9 +111,7 @@ def look_at(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
         "without_another": names_without(without_head(model, *another)),
         "without_completing": names_without(without_head(model, layer, head)),
         "without_looking_back": names_without(without_head(model, 0, backs[0])),
-        "keys_cut": names_without(without_path(model, backs, "keys")),
-        "queries_cut": names_without(without_path(model, backs, "queries")),
-        "values_cut": names_without(without_path(model, backs, "values")),
+        **{f"{way}_cut": names_without(without_path(model, backs, way)) for way in READERS},
         "verbs": report.agreement,
         "verbs_without_one": torch.tensor(verbs_without).min().item(),  # NaN stays NaN
         "prefix": report.prefix[layer][head],

@@ -78,11 +78,7 @@ class ReadSentence:
 
 
 def load_sentence(sentence: str = MEETING) -> ReadSentence:
-    """Let the trained model read a sentence, and return what its second layer does.
-
-    Raises:
-        ValueError: as look does for a sentence.
-    """
+    """Let the trained model read a sentence, and return what its second layer does."""
     model, tokens = load_trained(), read(sentence)
     steps = trace_layers(model, tokens)[1]
     weights = {step.name: step for step in steps}["softmax"].tensors["weights"]

@@ -96,6 +96,7 @@ class Published(Numbers):
         still, sizes = self.temperature and not in_window, (self.latent_dim, self.rope_dim)
         borrowed = variants.BorrowedChoice if self.sharing else variants.BorrowedKeys
         indexed = self.top_keys and not lender
+        blocks = self.top_blocks, self.block, self.index_heads, self.index_dim
         every = [  # each with whether it is there
             (self.latent_dim, variants.Latent(*sizes, self.key_dim or None, (self.eps or 1) / 1e6)),
             (self.query_dim, variants.QueryLatent(self.query_dim)),
@@ -110,7 +111,7 @@ class Published(Numbers):
             (self.window and (in_window or self.pool), variants.Window(self.window)),
             (self.chunk and in_window, variants.Chunks(self.chunk)),
             (indexed, indexed and self.indexer()),
-            (self.top_blocks and in_window, self.block_indexer()),
+            (self.top_blocks and in_window, variants.TopBlocks(*blocks, rope=self.rope())),
             (self.sinks, variants.Sinks()),
             (self.unscaled, variants.Unscaled()),
             (self.differential, variants.Differential()),
@@ -146,11 +147,6 @@ class Published(Numbers):
         )[self.scaling]
         return variants.Rope(self.rope_base, pairing, width, bool(self.rope_first), scaling)
 
-    def block_indexer(self) -> variants.TopBlocks:
-        """Return what chooses blocks of keys; it turns as queries and keys do."""
-        sizes = self.top_blocks, self.block, self.index_heads, self.index_dim
-        return variants.TopBlocks(*sizes, rope=self.rope())
-
     def indexer(self) -> variants.TopKeys | variants.TopPooledKeys:
         """Return what chooses keys; if there is RoPE, it turns the first features of its own."""
         sizes = self.index_heads, self.index_dim
@@ -171,11 +167,7 @@ class Published(Numbers):
         return VariantAttention(*sizes, parts, head_dim=head_dim, out_bias=bool(self.biases))
 
     def shrunk(self, heads: int, features: int) -> "Published":
-        """Return the same model with so many times fewer heads, and features in each of them.
-
-        Raises:
-            ValueError: a size cannot be divided.
-        """
+        """Return the same model with so many times fewer heads, and features in each of them."""
         by_heads = "num_heads", "num_kv_heads", "window_kv_heads", "index_heads", "out_groups"
         divisors = {name: heads for name in by_heads if getattr(self, name) > 1}
         by_features = "head_dim", "window_head_dim", "rope_width", "rope_dim", "key_dim"

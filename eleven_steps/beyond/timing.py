@@ -10,11 +10,7 @@ from eleven_steps.helpers.attention import check_sizes
 
 
 def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Run every work once in each round, and return the shortest time of each in milliseconds.
-
-    Raises:
-        TypeError, ValueError: rounds is not a positive int.
-    """
+    """Run every work once in each round, and return the shortest time of each in milliseconds."""
     check_sizes(rounds=rounds)
     shortest = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):
@@ -31,9 +27,7 @@ def time_steps(module: nn.Module, x: Tensor, rounds: int) -> dict[str, float]:
     Args:
         module: its forward takes a record, as MultiHeadAttention does.
         x: (b, num_tokens, d_in).
-
-    Raises:
-        TypeError, ValueError: rounds is not a positive int, or as module does for x.
+        rounds: a positive int; TypeError or ValueError otherwise.
     """
     check_sizes(rounds=rounds)
     shortest: dict[str, float] = {}

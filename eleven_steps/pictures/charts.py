@@ -80,9 +80,13 @@ def draw_saturation(scores: Mapping[int, torch.Tensor], title: str) -> Picture:
         "without the scale": [torch.softmax(s, dim=-1) for s in scores.values()],
         "with the scale": [torch.softmax(s / d**0.5, dim=-1) for d, s in scores.items()],
     }
+    measures = {
+        "entropy of the weights (bits)": lambda w: -torch.special.xlogy(w, w).sum(-1) / math.log(2),
+        "gradient of a weight": lambda w: w * (1 - w),
+    }
     found = {
-        "entropy of the weights (bits)": measured(entropy, weights),
-        "gradient of a weight": measured(slope, weights),
+        what: {name: [measure(w).mean().item() for w in rows] for name, rows in weights.items()}
+        for what, measure in measures.items()
     }
     with chart() as figure:
         for axes, (what, lines) in zip(figure.subplots(1, 2), found.items(), strict=True):
@@ -140,9 +144,6 @@ def draw_growth(
         num_tokens: numbers of tokens, in rising order.
         lines: two names, each with one amount for each number of tokens.
         what: what the amounts are, and in which unit.
-
-    Raises:
-        ValueError: lines are not two.
     """
     with chart() as figure:
         axes = figure.subplots()
@@ -208,20 +209,3 @@ def draw_dots(rows: Mapping[str, Sequence[float]], what: str, title: str) -> Pic
         f"{name}: " + ", ".join(f"{share:.2f}" for share in shares) for name, shares in rows.items()
     )
     return picture(drawing, title, f"{what}, one dot for each of {models} models. {facts}.")
-
-
-def measured(
-    measure: Callable[[torch.Tensor], torch.Tensor], weights: Mapping[str, list[torch.Tensor]]
-) -> dict[str, list[float]]:
-    """Return the mean of a measure for every (..., keys) of weights, under the same names."""
-    return {name: [measure(w).mean().item() for w in tensors] for name, tensors in weights.items()}
-
-
-def entropy(weights: torch.Tensor) -> torch.Tensor:
-    """Return the bits of entropy of rows (..., keys): 0 if one has all, log2(keys) if equal."""
-    return -torch.special.xlogy(weights, weights).sum(dim=-1) / math.log(2)
-
-
-def slope(weights: torch.Tensor) -> torch.Tensor:
-    """Return the derivative of each weight (..., num_keys) in its own score, in the same shape."""
-    return weights * (1 - weights)

@@ -112,10 +112,13 @@ def by_look(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> 
 
 
 def hatched(cells: Sequence[Cell], size: tuple[float, float], written: bool) -> str:
-    """Hatch the cells that hold -inf."""
-    way = svg.slash(*size, written)
+    """Hatch the cells that hold -inf, around the number if there is one."""
+    wide, high = size
+    end = f"l{0.26 * wide:g} -{0.26 * high:g}"
+    around = f"{end}m{0.48 * wide:g} -{0.48 * high:g}{end}"
+    way = around if written else f"l{wide:g} -{high:g}"
     hidden = [cell for cell in cells if cell.full and cell.value == -math.inf]
-    d = "".join(f"M{cell.x:g} {cell.y + size[1]:g}{way}" for cell in hidden)
+    d = "".join(f"M{cell.x:g} {cell.y + high:g}{way}" for cell in hidden)
     return f'<path d="{d}" style="stroke:{svg.LINE}" stroke-opacity="0.5"/>' if d else ""
 
 

@@ -14,10 +14,7 @@ def draw_heads_over_processes(num_heads: int, head_dim: int, num_processes: int)
 
     Args:
         num_heads, head_dim: heads in all, and features of a head; at most 24 heads.
-        num_processes: how many share them; it must divide num_heads.
-
-    Raises:
-        ValueError: the heads cannot be shared out evenly, or are too many to draw.
+        num_processes: how many share them; ValueError unless it divides num_heads.
     """
     if num_heads % num_processes or num_heads > 24:
         raise ValueError(
@@ -123,11 +120,8 @@ def draw_ring(num_tokens: int, num_processes: int) -> svg.Picture:
     """Draw whose keys and values each process has at each turn of the ring.
 
     Args:
-        num_tokens: a multiple of num_processes; process 0 has the first ones.
+        num_tokens: process 0 has the first ones; ValueError unless num_processes divides them.
         num_processes: at most 8.
-
-    Raises:
-        ValueError: the tokens cannot be shared out evenly, or the processes are too many to draw.
     """
     if num_tokens % num_processes or num_processes > 8:
         raise ValueError(

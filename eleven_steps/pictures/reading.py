@@ -95,11 +95,7 @@ def page_of_arcs(heads: Sequence[Head], words: Sequence[str]) -> str:
 
 
 def tell_words(heads: Sequence[Head], words: Sequence[str]) -> list[list[str]]:
-    """Say of each word in a line per head what it attends to, the largest weights first.
-
-    Raises:
-        ValueError: as draw_arcs does.
-    """
+    """Say of each word, a line per head, what it attends to most; errors as for draw_arcs."""
     check_reading(heads, words)
     return [
         [f"{head.name}: {', '.join(reads(head, words, i))}" for head in heads]

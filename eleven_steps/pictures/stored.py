@@ -18,10 +18,12 @@ def image(svg: str, words: str) -> str:
     says so. Most cleaners of HTML keep an <img> and its alt: JupyterLab's for notebooks it does not
     trust, for one. They drop <svg>, but leave the words in it; they drop <style> with its words.
     """
-    data, least = base64.b64encode(svg.encode()).decode(), f"{least_width(svg):g}px"
+    width = float(re.search(r' width="([\d.]+)"', svg)[1])
+    smallest = min(map(float, re.findall(r'font-size="([\d.]+)px"', svg)))
+    data, least = base64.b64encode(svg.encode()).decode(), width * min(LEGIBLE / smallest, 1)
     return (
-        f'<div class="wide" style="--least:{least}"><style>{hint()}</style>'
-        f'<img alt="{escape(words)}" style="min-width:{least}" '
+        f'<div class="wide" style="--least:{least:g}px"><style>{hint()}</style>'
+        f'<img alt="{escape(words)}" style="min-width:{least:g}px" '
         f'src="data:image/svg+xml;base64,{data}"></div>'
     )
 
@@ -74,13 +76,6 @@ def hint() -> str:
 def bare(style: str) -> str:
     """Return a style sheet in one line, without its comments."""
     return re.sub(r"(?:/\*.*?\*/|\s)+", " ", style, flags=re.DOTALL).strip()
-
-
-def least_width(svg: str) -> float:
-    """Return how wide an SVG has to be shown, in pixels, so that all its texts can be read."""
-    width = float(re.search(r' width="([\d.]+)"', svg)[1])
-    smallest = min(float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg))
-    return width * min(LEGIBLE / smallest, 1)
 
 
 def with_attributes(svg: str) -> str:

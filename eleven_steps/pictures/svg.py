@@ -126,14 +126,6 @@ def number(value: float) -> str:
     return written.replace("-", "") if float(written) == 0 else written
 
 
-def slash(width: float, height: float, written: bool = True) -> str:
-    """Return the way from a cell's lower left corner to its upper right one, around its number."""
-    if not written:
-        return f"l{width:g} -{height:g}"
-    end = f"l{0.26 * width:g} -{0.26 * height:g}"
-    return f"{end}m{0.48 * width:g} -{0.48 * height:g}{end}"
-
-
 def heading(name: str, facts: str) -> Drawing:
     """Write a name in bold and what is known of it."""
     words = text(name, 0, 13, style="font-weight:700"), text(facts, 0, 13)

@@ -52,14 +52,11 @@ def draw_vectors(
     Args:
         arrows: what to draw.
         axes: what the two features mean.
-        corners: the smallest and the largest values of (x, y) in sight.
+        corners: the smallest and the largest values of (x, y) in sight; ValueError outside.
         shares: words with the share each gets, from 0 to 1, as a row below the plane.
         angle: places of two arrows: the angle from the first to the second is drawn, and the
             shadow that the second casts on the first.
         lines: words below the plane, their spaces kept.
-
-    Raises:
-        ValueError: an arrow leaves the corners.
     """
     (left, bottom), (right, top) = corners
     for arrow in arrows:
@@ -125,7 +122,8 @@ def arrow_line(arrow: Arrow, place) -> str:
 
 def arrow_names(arrows: Sequence[Arrow], place) -> str:
     """Write each arrow's name beyond its tip, over none of the tips and of the other names."""
-    body, taken = "", [tip(arrow, place) for arrow in arrows]
+    tips = [place(*arrow.end) for arrow in arrows]
+    body, taken = "", [(x - 6, x + 6, y + 4) for x, y in tips]  # no name may cover one
     for arrow in (arrow for arrow in arrows if arrow.name):
         (x, y), long = place(*arrow.end), svg.CHARACTER * len(arrow.name)
         aside = arrow.end[0] < 0 and x - FAR >= long
@@ -144,12 +142,6 @@ def written(lines: Sequence[str]) -> svg.Drawing:
         for i, line in enumerate(lines)
     )
     return svg.Drawing(body, svg.CHARACTER * max(map(len, lines)), 18 * len(lines))
-
-
-def tip(arrow: Arrow, place) -> tuple[float, float, float]:
-    """Return the place of an arrow's tip, as that of a name: no name may cover it."""
-    x, y = place(*arrow.end)
-    return x - 6, x + 6, y + 4
 
 
 def free(y: float, left: float, long: float, taken: list[tuple[float, float, float]]) -> float:

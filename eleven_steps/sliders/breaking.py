@@ -19,7 +19,6 @@ from eleven_steps.sliders.film import MOST
 from eleven_steps.sliders.lesson import at_steps, run
 from eleven_steps.sliders.live import Live, script, style
 
-LAMPS = ("shape", "numbers", "sentence")
 ENOUGH = 0.5  # probability of the right next word: below it, a reader notices
 SAME = 1e-6  # what two ways to work out one number may differ by
 
@@ -85,10 +84,8 @@ def break_step(lines: Lines) -> Break:
     the trained model goes on with, all its layers written with the changed lines.
 
     Args:
-        lines: what can be changed, as eleven_steps.checks.wrong_lines returns it.
-
-    Raises:
-        ValueError: there are more than 40 choices.
+        lines: what can be changed, in at most 40 ways, as eleven_steps.checks.wrong_lines returns
+            it.
     """
     return Break(lines)
 

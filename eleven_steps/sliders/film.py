@@ -74,11 +74,7 @@ class Film(Live):
         return tuple(getattr(self, name) for name in self.names)
 
     def checked(self, proposal: Mapping[str, Any]) -> Any:
-        """Return a slider's new value, as the positions have it.
-
-        Raises:
-            TraitError: there is no such position.
-        """
+        """Return a slider's new value, as the positions have it; TraitError if none has it."""
         name, value = proposal["trait"].name, proposal["value"]
         before = self.position[: self.names.index(name)]
         choices = after(self.pictures, before)

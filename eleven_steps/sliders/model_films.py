@@ -28,11 +28,7 @@ def model_at(model: str) -> Picture:
 
 
 def explore_moments(sentence: str) -> Film:
-    """Move through the stored moments of training and see where each head looks in a sentence.
-
-    Raises:
-        ValueError: as eleven_steps.beyond.moments.look does for a sentence.
-    """
+    """Move through the stored moments of training and see where each head looks in a sentence."""
     moments = {moment.step: moment for moment in load_moments()}
     end = {"step": max(moments)}  # at the start all rows are even
     return film(lambda step: heads_at(moments[step], sentence), end, step=moments)

@@ -82,9 +82,6 @@ def explore_stage(
         answered: whether the step has happened already; else the title asks what it will do.
         large: whether the sentence stands first and in large type, with all else one press away.
         done: the names of the steps to tick, as eleven_steps.checks.steps_done() returns them.
-
-    Raises:
-        ValueError: there is no such step or scene.
     """
     if step not in STEPS:
         raise ValueError(f"no step is called {step!r}: expected one of {', '.join(STEPS)}")

@@ -94,11 +94,7 @@ def key(title: str, tests: dict[str, list[Question]]) -> str:
 
 
 def questions_page(steps: dict[str, list[list[Question]]]) -> NotebookNode:
-    """Return the page of the site on which one answers, as a notebook.
-
-    Args:
-        steps: by heading, for each kind its variants.
-    """
+    """Return the page of the site on which one answers: by heading, of each kind its variants."""
     cells = [new_markdown_cell(written("page"))]
     for heading, kinds in steps.items():
         html = "".join(written("asked", variants=variants) for variants in kinds)

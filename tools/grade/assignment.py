@@ -103,11 +103,7 @@ def with_exercises(paths: Iterable[Path]) -> dict[Path, NotebookNode]:
 
 
 def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
-    """Return the cells of a notebook without outputs, each exercise as written in a grader's way.
-
-    Args:
-        written: takes the cell that asks and the code that solves it, and returns cells.
-    """
+    """Return its cells without outputs; written makes cells of what asks and what solves it."""
     cells = [new_code_cell(TEXTS["progress"])]
     for number, cell in enumerate(notebook.cells):
         if "solution" in cell.metadata.get("tags", []):
@@ -175,13 +171,7 @@ def identifiers(cells: list[NotebookNode]) -> list[str]:
 
 
 def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> NotebookNode:
-    """Return the students' version with one student's numbers, and without the sheet's.
-
-    Args:
-        notebook: as nbgrader releases it.
-        name: of the assignment.
-        login, whose: the student's login, and what to call them.
-    """
+    """Return what nbgrader releases with one student's numbers, and without the sheet's."""
     copy = nbformat.from_dict(notebook)
     instead = own(name, login, identifiers(copy.cells))
     told = TEXTS["whose"].format(which=", ".join(instead), name=whose)

@@ -35,10 +35,7 @@ def pages(
 ) -> Iterator[tuple[str, str]]:
     """Yield for each student the name of a file and its content.
 
-    Args:
-        every: what was handed in.
-        found: the results, students together and exercises in the order of the course.
-        site: the address of the course's pages, or "".
+    found: students together, exercises in the order of the course. site: the address of its pages.
     """
     page = TEMPLATES.get_template("feedback.html.j2")
     submitted = {(submission.student, submission.notebook): submission for submission in every}

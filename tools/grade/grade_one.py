@@ -89,11 +89,7 @@ class Grader:
         done.ended = reason
 
     def run_once(self, done: Run, submitted: Submission, box: Sandbox, judges: Judge) -> None:
-        """Run the cells that are left and judge what they answer.
-
-        Raises:
-            Lost: while done.exercise was asked, or else while done.cell ran, or between.
-        """
+        """Run the cells that are left and judge what they answer; when Lost, done says where."""
         done.cell, done.exercise, limits = None, None, self.limits
         box.hear(START)
         box.spent = 0.0  # to start is no work of the notebook's

@@ -30,9 +30,6 @@ def totals(content: dict) -> tuple[dict[str, int], dict[str, dict[str, int | str
     """Add up points: possible by notebook, and reached by student and notebook.
 
     Of a notebook that was not handed in there is "", not 0.
-
-    Args:
-        content: what the grader wrote, its exercises and its results.
     """
     place = content["exercises"]
     most: dict[str, int] = {}

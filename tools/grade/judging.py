@@ -64,7 +64,7 @@ class StandIn:
         Raises:
             TimeoutError: the answer has had its seconds.
             EOFError: the process is gone.
-            ValueError: something that is no reply was written on the way to here.
+            ValueError: what came is no reply.
         """
         sources = arguments[0] if question == "verdicts" else []
         given = [[constructor_of(source) for source in sources]] if sources else list(arguments)
@@ -170,14 +170,12 @@ def start_of(outcome: Any) -> dict:
 def work_through(pipe: Any, memory: int) -> None:
     """Judge one answer after the other, until nobody asks any more.
 
-    Args:
-        pipe: on which identifiers come, each followed by the replies to what is asked.
-        memory: bytes on top of what is in use now.
+    On the pipe come identifiers, each followed by the replies to what is asked.
     """
     torch.set_num_threads(1)
     with contextlib.suppress(OSError):  # where the system does not tell what is in use
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + memory
+        most = pages * resource.getpagesize() + memory  # on top of what is in use now
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
     def carry(line: bytes) -> bytes:
@@ -204,14 +202,10 @@ class Judge:
         self.memory, self.process, self.pipe = memory, None, None
 
     def judge(self, identifier: str, box: Sandbox, seconds: float, asked: bool = True) -> dict:
-        """Return what `judged` does of the answer that waits in a sandbox.
+        """Return what `judged` does of an answer in a sandbox; raise Lost if that is gone.
 
-        Args:
-            seconds: that the sandbox may take for each reply.
-            asked: whether the answer is asked at all; else only what the problem starts from.
-
-        Raises:
-            Lost: the sandbox is gone.
+        seconds: that the sandbox may take for each reply. asked: whether the answer is asked at
+        all; else only what the problem starts from.
         """
         lost, content = None, {"said": asdict(Said("type", ODD)), "late": False, "odd": True}
         self.begin()

@@ -85,11 +85,7 @@ class Roster:
 
     @classmethod
     def read(cls, path: Path, *more: Path) -> "Roster":
-        """Read who takes the course, and from further tables what else is known of them.
-
-        Raises:
-            ValueError: no column holds logins, or somebody is late twice.
-        """
+        """Read who takes the course, and from further tables what else is known of them."""
         people = {person.login: person for person in people_of(path) if person.login}
         if not people:
             raise ValueError(f"{path} has no column {', '.join(COLUMNS['login'])} with logins")

@@ -18,13 +18,7 @@ seed = zlib.crc32(f"{Path.cwd().name}/{Path.cwd().parent.name}".encode())
 
 
 def own(name: str, login: str, exercises: Iterable[str]) -> dict[str, str]:
-    """Return what a student is asked in place of exercises, where there are own numbers.
-
-    Args:
-        name: of the assignment.
-        login: of the student.
-        exercises: identifiers, of which most have no numbers to draw.
-    """
+    """Return what a student is asked in an assignment in place of exercises with own numbers."""
     seed = crc32(f"{name}/{login}".encode())
     return {exercise: f"{exercise}.{seed}" for exercise in exercises if is_drawn(exercise)}
 

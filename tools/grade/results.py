@@ -55,12 +55,7 @@ def possible(identifier: str) -> int:
 
 
 def points(identifier: str, said: Any) -> int:
-    """Return how many points an answer gets; a class that is not whole, those of its right steps.
-
-    Args:
-        identifier: the exercise.
-        said: an Outcome of check, or what the grader made of it.
-    """
+    """Return how many points an answer gets; a class that is not whole has its right steps'."""
     most = possible(identifier)
     return most if said.passed else min(said.reached, most) * identifier.startswith(BY_STEPS)
 

@@ -126,13 +126,7 @@ def find_isolation(hidden: tuple[str, ...] = ()) -> tuple[Isolation, str]:
 
 
 class Sandbox:
-    """A process that is shut in, and the way to it.
-
-    Args:
-        isolation: what shuts it in.
-        course: the folder that copy_course made.
-        memory: bytes that it and what it starts may use together.
-    """
+    """A process that is shut in, and the way to it; memory is for all that it starts together."""
 
     looked = 0.0  # when the processes inside were last counted
     until = math.inf  # when it is lost, whatever it does, in seconds of time.monotonic

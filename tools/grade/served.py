@@ -30,10 +30,7 @@ places.OUR_FILES += (f"{Path(__file__).parent}/",)
 def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
     """Answer a question that came from another process, as plain data.
 
-    Args:
-        answer: a learner's.
-        question: its name, and arguments as `encode` makes them.
-        consult: asks back; a test is tried on classes whose forward is done there.
+    It has a name, and arguments as `encode` makes them. A test is tried on classes that consult.
     """
     arguments = decode(question["arguments"])
     if question["question"] == "verdicts":

@@ -107,11 +107,7 @@ def encode_tensor(tensor: torch.Tensor, most: int = KEEPABLE) -> dict[str, Any]:
 
 
 def decode(plain: Any) -> Any:
-    """Return the value that encode was given.
-
-    Raises:
-        Exception: of any kind, where plain is not what encode returns.
-    """
+    """Return the value that encode was given; raise anything where plain is forged."""
     if isinstance(plain, list):
         return [decode(item) for item in plain]
     if not isinstance(plain, dict):

@@ -21,11 +21,7 @@ KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
 
 
 def front_page(root: Path) -> NotebookNode:
-    """Return index.html as a notebook: prose, the stage, a card a notebook.
-
-    Args:
-        root: the folder with the README, whose table of notebooks is shown.
-    """
+    """Return index.html as a notebook: prose, the stage, a card for each in the README's table."""
     readme = (root / "README.md").read_text("utf-8")
     rows = ROW.findall(readme)
     stage = sliders.explore_stage("softmax", "both", answered=True, large=True)

@@ -197,7 +197,10 @@ class Processes:
         else:
             self.running[place].kill()  # it hung up, so it is at its end
             self.running[place].wait()
-            how = ending(self.running[place].returncode)
+            status = self.running[place].returncode
+            how = f"ended with exit status {status}"
+            if status < 0:
+                how = f"was ended by {signal.Signals(-status).name}"
             last = Path(self.folder.name, f"said-{place}").read_text("utf-8", "replace").strip()
             how += f", saying: {last.splitlines()[-1]}" if last else ""
         return "; ".join(filter(None, (f"process {place} of {self.num_processes} {how}", rest)))
@@ -206,13 +209,6 @@ class Processes:
 def named(places: list[int]) -> str:
     """Name processes: "process 0", or "processes 0, 2"."""
     return f"process{'es' * (len(places) > 1)} {', '.join(map(str, places))}"
-
-
-def ending(status: int) -> str:
-    """Say in words how a process ended."""
-    if status < 0:
-        return f"was ended by {signal.Signals(-status).name}"
-    return f"ended with exit status {status}"
 
 
 def surroundings() -> dict[str, str]:

@@ -14,13 +14,11 @@ class Cache(Part):
     x then holds the tokens that are new. Each forward adds to the cache, also under trace. A new
     sequence needs a new Cache. Step 6 cuts the mask's rows for the new tokens out of the same
     context_length x context_length mask: the queries stand at the end of longer keys.
-
-    Attributes:
-        kept: what earlier calls left, keys and values, each (b, num_kv_heads, past, head_dim).
-        indexed: the keys of TopKeys, if it stands beside, (b, past, index_dim).
     """
 
+    # What earlier calls left, keys and values, each (b, num_kv_heads, past, head_dim).
     kept: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
+    # The keys of TopKeys, if it stands beside, (b, past, index_dim).
     indexed: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
     turn = 3  # after norm and rotation, before groups share: what is kept is never done again
 

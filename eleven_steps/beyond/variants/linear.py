@@ -57,14 +57,11 @@ class State(Part):
 
     It stands beside Linear. x holds the tokens that are new: among themselves they take the eleven
     steps, and the table answers for all tokens before them. A new sequence needs a new State.
-
-    Attributes:
-        kept: (b, num_heads, head_dim, head_dim), however many tokens were read; None at first.
-        past: tokens read so far.
     """
 
+    # (b, num_heads, head_dim, head_dim), however many tokens were read
     kept: torch.Tensor | None = field(default=None, init=False, repr=False)
-    past: int = field(default=0, init=False)
+    past: int = field(default=0, init=False)  # tokens read so far
     turn = 9  # what is kept has been bent
     does, needs, apart = "keeps one sum of all tokens", "Linear", "Cache Alibi Window Padding"
 

@@ -53,14 +53,11 @@ class TurnedBack(Part):
 
 @dataclass(eq=False)
 class Lends(Part):
-    """Keep what the last call made for a later layer: steps 4 and 6.
+    """Keep what the last call made for a later layer: steps 4 and 6."""
 
-    Attributes:
-        lent: keys and values, (b, num_kv_heads, num_keys, head_dim) each; empty at first.
-        hidden: what step 6 hid, (b, 1, num_tokens, num_keys); empty at first.
-    """
-
+    # Keys and values, (b, num_kv_heads, num_keys, head_dim) each.
     lent: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
+    # What step 6 hid, (b, 1, num_tokens, num_keys).
     hidden: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
     turn = 4  # turned, and those of a cache among them; after an indexer has chosen
 
