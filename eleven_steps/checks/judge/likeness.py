@@ -273,8 +273,13 @@ def _by_places(pair: Pair, last: bool = False) -> str:
         each = len(found) == len(mine) and len({*found} - {"none"}) > (len(mine) > 1)
         if each and len(mine) > 1 and ("none" not in found or last and not alike):
             return say("placed_otherwise", axis=axis, places=", ".join(found)).text
-        if alike and (last or letter in ("b", "num_heads")) or each and len(mine) == 1:
-            return say("right_in_part", axis=axis, places=", ".join(alike or found)).text
+        if not pair.shaped and each and len(mine) == 1:
+            return say("right_in_part", axis=axis, places=found[0]).text
+        other = [e for e in pair.others if e.shaped and 1 < e.right.shape[dim] <= LISTED]
+        slices = ([e.part.unbind(dim), e.right.unbind(dim)] for e in other)
+        in_all = alike and all(any(map(close, *both)) for both in slices)  # not by chance in one
+        if in_all and (last or letter in ("b", "num_heads")):
+            return say("right_in_part", axis=axis, places=", ".join(alike)).text
     return ""
 
 
