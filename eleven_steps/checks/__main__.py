@@ -66,9 +66,8 @@ def _parser() -> argparse.ArgumentParser:
     status = "Exit status: 0 all are right, 1 one is wrong, 2 one could not be judged."
     told, several = {"description": __doc__.split("\n")[0], "epilog": status}, {"nargs": "+"}
     parser = argparse.ArgumentParser("python -m eleven_steps.checks", **told)
-    said = (
-        "or package.module:NAME; a class, or a function that builds one from d_out, num_heads, ..."
-    )
+    said = "a class, or a function that builds one from d_out, num_heads, ..."
+    said = f"or package.module:NAME; {said}"
     parser.add_argument("targets", metavar="FILE.py:NAME", help=said, **several)
     parser.add_argument("--variant", default="", help="a change that it has, or several: gqa,rope")
     parser.add_argument("--full", action="store_true", help="no token is hidden, as in an encoder")

@@ -209,11 +209,9 @@ def read_class(cls: Any) -> ClassRead:
         cls: a class of the course's names, as far as it has come; whatever it does stays inside.
     """
     outcome = check("your_class.1", cls, record=False)
-    with isolated(classes.SECONDS):
-        try:
-            blame = blamed(cls, WHITEBOARD)
-        except TimeUp:
-            blame = None
+    blame = None
+    with contextlib.suppress(TimeUp), isolated(classes.SECONDS):
+        blame = blamed(cls, WHITEBOARD)
     walked = blame and blame.walked
     done = [i for i, step in enumerate(STEPS) if walked and walked.reached(step)]
     last = max(done, default=-1)  # what comes before it is done by whatever way

@@ -140,7 +140,7 @@ def _reasons(subject: Subject, wrong: Sequence[Case], case: Case) -> Iterator[Fi
     main, out = subject.cases.main, subject.out(case)
     raised = isinstance(out, Failure)
     blame = _sized_otherwise(subject, blamed(subject.cls, case, out), case)
-    where = letters_of(case) if main in wrong else f"b = {case.b}, {letters_of(case)}"
+    where = letters_of(case, "b" if main in wrong else "")
     if not raised and (finding := naming.drawn_anew(subject.cls, case, blame)):
         yield finding
     elif blame is None and raised:
@@ -251,8 +251,7 @@ def _at_other_sizes(subject: Subject) -> Iterator[Finding]:
     limited = is_adapted(subject.cls)
     fails = [e for e in every if limited and isinstance(subject.out(e), Failure)]
     if fails:
-        where = f"b = {fails[0].b}, {letters_of(fails[0])}"
-        yield say("raises_there", error=subject.out(fails[0]).text, where=where)
+        yield say("raises_there", error=subject.out(fails[0]).text, where=letters_of(fails[0], ""))
     subject.cases = replace(cases, sized=tuple(e for e in cases.sized if e not in fails))
     tried = (case for case in every if case not in fails)
     other = [case for case in tried if not close(subject.out(case), subject.right(case))]

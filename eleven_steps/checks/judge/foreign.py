@@ -1,5 +1,6 @@
 """A class of somebody else's: every way to read it, and those with which it is right or nearest."""
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -104,19 +105,16 @@ def wrappers_of(asked: Asked) -> list[type[Adapted]]:
 def fitting(asked: Asked) -> type[Adapted] | None:
     """How a class is read that gives what is right in the main case; None if in no way."""
     main, failed = asked.main, []
-    try:
-        with isolated(SEARCHING):
-            right = play(main).out
-            for wrapper in islice(every_wrapper(asked), SECOND_LOOKS if asked.aside else None):
-                if wrapper.call in failed:  # whatever the layout
-                    continue
-                out = once(wrapper, main, Pass())[0].out
-                if close(out, right):
-                    return wrapper
-                if isinstance(out, Failure):
-                    failed.append(wrapper.call)
-    except (TimeUp, Unread):
-        pass
+    with contextlib.suppress(TimeUp, Unread), isolated(SEARCHING):
+        right = play(main).out
+        for wrapper in islice(every_wrapper(asked), SECOND_LOOKS if asked.aside else None):
+            if wrapper.call in failed:  # whatever the layout
+                continue
+            out = once(wrapper, main, Pass())[0].out
+            if close(out, right):
+                return wrapper
+            if isinstance(out, Failure):
+                failed.append(wrapper.call)
     return None
 
 

@@ -107,11 +107,7 @@ def _weights(case: Case, **options: Any) -> Pass:
 CALLS = (
     Calls("random_in_eval", lambda case: [Pass(seed=1), Pass(seed=2)], same=True),
     Calls("kept_of_same_shape", lambda case: [Pass(), _x(case), Pass(), _x(case)]),
-    Calls(
-        "something_kept",
-        lambda case: [_shorter(case), Pass(), _shorter(case), Pass()],
-        third="kept_of_longer",
-    ),
+    Calls("something_kept", lambda e: 2 * [_shorter(e), Pass()], third="kept_of_longer"),
     Calls("something_kept", lambda case: [Pass(case.x[:, :1]), Pass()]),
     Calls("kept_in_training", lambda case: [Pass(), *2 * [Pass(train=True)], Pass()], same=True),
     Calls("kept_with_grad", lambda case: [Pass(how="grad"), _x(case, how="grad"), Pass()]),
@@ -159,7 +155,7 @@ def _of_state(subject: Subject, case: Case, wrong: Pass, mine: Seen, right: Seen
     """Ask what state makes a pass in a row another one; none does if it is so by itself."""
     by_itself = not close(subject.outs(case, wrong)[0], right.out)
     if by_itself and not wrong.train and wrong.how in ("", "copied"):
-        return say("other_output", where=f"b = {case.b}, {letters_of(case)}")
+        return say("other_output", where=letters_of(case, ""))
     if wrong.gradients and isinstance(mine.out, Failure) and not by_itself:
         return say("backward_once", error=mine.out.told)
     claims = (question(subject, case) for question in (draws, *CALLS[1:], CONVERTED, training))

@@ -79,7 +79,7 @@ def _found(subject: Subject, probe: Probe) -> Finding | None:
         return None
     if finding.kind == "remark":
         return finding
-    where = f"b = {case.b}, {letters_of(case)}"
+    where = letters_of(case, "")
     if probe.name == "dropout":
         where += f", dropout = {training.rate_of(case):g}"
     return say(probe.plainly or "seen_once", finding.step, said=finding.text, where=where)

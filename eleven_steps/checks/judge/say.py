@@ -203,9 +203,9 @@ def step_named(step: int) -> str:
     return f"{step} ({STEPS[step - 1]})"
 
 
-def letters_of(case: Case) -> str:
-    """The lecture's letters and their sizes in one line, b aside."""
-    return ", ".join(f"{name} = {size}" for name, size in case.letters.items() if name != "b")
+def letters_of(case: Case, but: str = "b") -> str:
+    """The lecture's letters and their sizes in one line, but one."""
+    return ", ".join(f"{name} = {size}" for name, size in case.letters.items() if name != but)
 
 
 def with_numbers(sentence: str, case: Case = MAIN) -> str:
