@@ -44,7 +44,7 @@ def _other_type(wanted: str, answer: Any, rows: bool = True) -> Finding:
 
 # Numbers
 
-LARGE = 1000  # a right number that nobody meets by chance
+LARGE, ODD = 1000, 20  # right numbers that nobody meets, or meets twice of, by chance
 UNITS = [(1, 10**3, "1000"), (1, 10**6, "1000000"), (1, 2**10, "1024"), (1, 2**20, "1024 * 1024")]
 
 
@@ -121,7 +121,7 @@ def _like_one(number: float, right: float, letters: Mapping[str, float]) -> str:
         return wording("off_by_one")
     if number in (float(f"{right:.{digits}g}") for digits in range(2, 6)):
         return wording("not_exact")
-    made = made_of(number, right, letters) if letters and number else ""
+    made = made_of(number, right, letters) if number else ""
     return made or wording("too_large" if number > right else "too_small")
 
 
@@ -134,9 +134,12 @@ def made_of(number: float, right: float, letters: Mapping[str, float]) -> str:
     twice = {} if 2 in letters.values() else {"2": 2}
     for cost, value, code in (*products(twice | {**letters}), *UNITS):
         sizes = re.sub(r"[A-Za-z]\w*", lambda name: f"{letters[name[0]]:g}", code)
-        readings = {"number_is": value} if code != came else {}
-        if large and cost < 3 and not re.search("[-+/]|[*][*]", code):
+        twin = code == came or re.fullmatch(r"(\S+) [+] \1", sizes)  # 2 times is shorter
+        readings = {} if twin else {"number_is": value}
+        plain = cost < 3 and not re.search("[-+/]|[*][*]", code)
+        if large and plain or code == "2" and right >= ODD:
             readings |= {"right_times": right * value, "right_by": right / value}
+        if large and plain:
             readings |= {"right_more": right + value, "right_less": right - value}
         for name, made in readings.items():
             if math.isclose(number, made, rel_tol=1e-9 if number % 1 == 0 else 1e-3):
