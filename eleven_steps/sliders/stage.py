@@ -4,15 +4,16 @@ import base64
 import hashlib
 import json
 from collections.abc import Collection, Sequence
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
 import torch
 import traitlets
 
-from eleven_steps.beyond.grammar import WORDS
+from eleven_steps.beyond.grammar import WORDS, read
 from eleven_steps.beyond.moments import load_sentence
-from eleven_steps.beyond.tiny import TinyModel
+from eleven_steps.beyond.tiny import TinyModel, trace_layers
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import SHAPES, STEPS, step_source, trace
 from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
@@ -106,18 +107,19 @@ def whiteboard() -> dict[str, Any]:
 
 def arcs() -> Answers:
     """Return the sentence with what its words attend to in the layer of the stage."""
-    read = load_sentence()
-    return explore_arcs(read.steps[6].tensors["weights"][0], read.words)
+    seen = load_sentence()
+    return explore_arcs(seen.steps[6].tensors["weights"][0], seen.words)
 
 
 def sentence() -> dict[str, Any]:
     """Return the scene of the trained layer that reads a sentence."""
-    read = load_sentence()
-    layer, x = read.layer, read.steps[0].tensors["x"]
+    seen = load_sentence()
+    exact = deepcopy(seen.model).double()  # whose x is the same on every processor
+    layer, x = seen.layer, trace_layers(exact, read(" ".join(seen.words)))[1][0].tensors["x"]
     width, heads = layer.d_out, layer.num_heads
     start = {"dOut": width, "heads": heads, "tokens": x.shape[1]}
     scene = scene_of(x, {width: layer}, {width: (heads,)}, start)
-    return scene | {"words": read.words, "model": around(read.model, x.shape[1])}
+    return scene | {"words": seen.words, "model": around(seen.model, x.shape[1])}
 
 
 def around(model: TinyModel, num_tokens: int) -> dict[str, Any]:
@@ -174,13 +176,13 @@ def sizes_of(scene: dict[str, Any]) -> list[tuple[int, int, int]]:
 def numbers(scenes: str) -> str:
     """Return a hash over the class's numbers in all steps at all sizes, to one decimal.
 
-    More would hang on how a processor rounds.
+    More, and in single precision this too, would hang on how a processor rounds.
     """
     hashed = hashlib.sha256()
     for scene in json.loads(scenes).values():
-        x = unpacked(scene["x"]).view(1, scene["most"], scene["dIn"])
+        x = unpacked(scene["x"]).view(1, scene["most"], scene["dIn"]).double()
         for d_out, num_heads, num_tokens in sizes_of(scene):
-            for step in trace(module_of(scene, d_out, num_heads), x[:, :num_tokens]):
+            for step in trace(module_of(scene, d_out, num_heads).double(), x[:, :num_tokens]):
                 for name, tensor in step.tensors.items():
                     rounded = [round(number, 1) + 0.0 for number in tensor.flatten().tolist()]
                     hashed.update(f"{step.name}.{name} {rounded}".encode())

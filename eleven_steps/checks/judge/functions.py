@@ -49,7 +49,7 @@ def judge_function(task: Write, answer: Any) -> Finding:
     if any(part is ... for parts in returned for part in parts):
         both = zip(task.names, returned[FIRST], strict=False)
         left = [name for name, part in both if part is ...]
-        some = 0 < len(left) < len(task.names)
+        some = 0 < len(left) < len(returned[FIRST])
         return say("open_in_part", names=listed(left)) if some else say("open")
     faults = [fault(task, *pair) for pair in zip(scenes, returned, strict=True)]
     changed = faults[0] is None and fault(task, scenes[FIRST], again)
