@@ -202,7 +202,9 @@ def _why(
             text = said if raised else together(text, said)
         elif look and not raised:
             text = together(text, _like(task, returned, scenes, at, last=True))
-        if text == faults[at].text and faults[at].kind in ("value", "shape"):
+        rights = task.answer(scenes[at])  # how many places of a mask are wrong tells little
+        mask = is_tensor(rights[0]) and rights[0].dtype == torch.bool
+        if faults[at].kind in ("value", "shape") and (mask or text == faults[at].text):
             text = together(text, task.look)
         if raised and "positional argument" in text and not returned[at][0].line:  # its own call
             text = together(text, wording("is_handed", names=", ".join(task.given)))
@@ -234,7 +236,10 @@ def _in_its_line(task: Write, blame: Blame | None, parts: Parts, kind: str) -> s
     before = max((stage_of(walked.readings[i], walked) for i in walked.trace.inputs), default=0)
     outside = found and not before < found.step <= task.number
     if error:  # which may come before the last block of keys
-        useful = found and not task.right and found.reason != "pairs" and not outside
+        stop = walked.trace.stop
+        ends = [stop and stop.place, found and found.op is not None and walked.ops[found.op].place]
+        here = found and found.reason == "made" and all(ends) and ends[0].line == ends[1].line
+        useful = found and not task.right and found.reason != "pairs" and not outside and not here
         return tell(blame if useful else plainly(blame), error).text
     if kind == "nan" and (found is None or found.reason in ("made", "blocks")):
         return nan_first(blame)
