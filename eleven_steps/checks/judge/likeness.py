@@ -18,6 +18,7 @@ from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, clock_paused
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
 POWERS = {1: "times", -1: "divided", 0.5: "times_root", -0.5: "divided_by_root"}  # as words
+APPLIED = ("exp", "log", "square", "sqrt", "abs", "relu", "sigmoid", "tanh", "sin", "atan", "round")
 MANY = 100_000  # numbers: an expanded tensor may claim any
 LISTED = 12  # places that a sentence lists
 GivenTensors = Sequence[tuple[str, torch.Tensor, str]]  # name, tensor, its axes in letters if known
@@ -215,14 +216,29 @@ def _divided_otherwise(pair: Pair) -> str:
     return say("as_if_scaled", **values).text
 
 
+def _applied(pair: Pair) -> str:
+    """What is right, with a function of every number, or a softmax, applied to it."""
+    every, dims = (pair, *pair.others), range(pair.right.dim())
+    ways = [*((name, ()) for name in APPLIED), *(("softmax", (dim,)) for dim in dims)]
+    if all(one.shaped and one.right.dim() == len(dims) for one in every):
+        for name, dim in ways:
+            if all(close(one.part, getattr(one.right, name)(*dim)) for one in every):
+                return say("applied", call=f"{name}({', '.join(map(str, dim))})").text
+    return ""
+
+
 def _off_alike(pair: Pair) -> str:
+    offs = []
     for one in (pair, *pair.others):
         if not one.shaped or not one.part.dim() or not one.right.isfinite().all():
             return ""
         rows = (one.part - one.right).reshape(-1, one.right.shape[-1])
         if len(rows) < 2 or not close(rows, rows[:1].expand_as(rows)):
             return ""
-    return say("rows_off_alike").text
+        offs.append(rows[0])
+    same = torch.cat(offs)
+    alone = close(same, same[:1].expand_as(same))
+    return say("off_by", off=float(same[0])).text if alone else say("rows_off_alike").text
 
 
 def _turned(pair: Pair) -> str:
@@ -286,8 +302,6 @@ def _by_places(pair: Pair, last: bool = False) -> str:
 def _left_at_zero(pair: Pair) -> str:
     if not pair.shaped or pair.part.dtype == torch.bool:
         return ""
-    if (pair.right < 0).any() and close(pair.part, pair.right.relu()):
-        return say("cut_at_zero").text
     empty = (pair.part == 0) & (pair.right != 0)
     over = (pair.right[empty] > 0).any()  # which no relu takes away
     if not over or empty.all() or not close(pair.part[~empty], pair.right[~empty]):
@@ -339,7 +353,15 @@ def _rows_summed(pair: Pair) -> str:
 
 # In this order: whole tensors before parts, what is there as it is before what is made of it.
 RELATIONS: tuple[Callable[[Pair], str], ...] = (
-    *(_of_later_step, _only_reshaped, _multiplied, _divided_otherwise, _off_alike, _turned),
+    *(
+        _of_later_step,
+        _only_reshaped,
+        _multiplied,
+        _applied,
+        _divided_otherwise,
+        _off_alike,
+        _turned,
+    ),
     *(_one_axis_less, _hidden_finite, _by_places, _left_at_zero, _rows_summed),
 )
 
