@@ -75,7 +75,7 @@ def judge_value(task: Explain, answer: Any) -> Finding:
         other = say("other_type", wanted=wanted, came=shape)
         return replace(other, text=together(other.text, task.look), kind="shape")
     if right.dim():
-        other, like = say("other_matrix"), _like_several(numbers, right, task.apart)
+        other, like = say("other_matrix"), _like_several(numbers, right, task)
     else:
         other, like = say("other_number"), _like_one(numbers.item(), right.item(), task.of)
     return replace(other, text=together(other.text, like, task.look))
@@ -169,7 +169,8 @@ def products(letters: Mapping[str, float]) -> Iterator[tuple[float, float, str]]
                         yield count + 1, value + letters[other], f"{code} + {other}"
 
 
-def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> str:
+def _like_several(numbers: torch.Tensor, right: torch.Tensor, task: Explain) -> str:
+    apart = task.apart
     if right.dim() == 2 and _off(numbers.T, right) <= apart:
         return wording("rows_are_columns")
     if any(_off(numbers, right.round(decimals=n)) < 1e-9 for n in range(1, 4)):
@@ -185,7 +186,10 @@ def _like_several(numbers: torch.Tensor, right: torch.Tensor, apart: float) -> s
         return ""
     at = wrong.nonzero()[0].tolist()
     place = wording("at_place" if right.dim() == 1 else "at_row", row=at[0], column=at[-1])
-    return wording("some_are_right", count=int((~wrong).sum()), all=right.numel(), place=place)
+    letter = next((name for name, size in task.of.items() if size == numbers[tuple(at)]), "")
+    said = wording("some_are_right", count=int((~wrong).sum()), all=right.numel(), place=place)
+    number = f"{numbers[tuple(at)].item():.10g}"
+    return together(said, wording("number_is", number=number, code=letter) if letter else "")
 
 
 # Letters

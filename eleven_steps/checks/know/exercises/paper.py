@@ -118,8 +118,9 @@ def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
     def shape(letters: str) -> list[int]:
         return [sizes[letter] for letter in letters.split()]
 
-    def asked(name: str, answer: str, slips: list) -> Part:
-        return question(name, [[shape(e), said] for e, said in slips], answer=shape(answer))
+    def asked(name: str, answer: str, slips: list, look: str) -> Part:
+        told = [[shape(e), said] for e, said in slips]
+        return question(name, told, answer=shape(answer), look=look, of=sizes)
 
     parts = {name: asked(name, **part) for name, part in SAID["fresh_shapes"].items()}
     return Paper(identifier, parts, sizes=sizes)
