@@ -6,6 +6,7 @@ what is established, in numbers where it is a guess; sentences are made elsewher
 
 import ast
 import itertools
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from eleven_steps.checks.judge.syntax import (
     MASK,
     MEET,
     NORM,
+    REGROUPS,
     SCALE,
     WHOLE,
     around,
@@ -115,7 +117,7 @@ def some_keys_alone(walked: Walk, number: int, op: Op, step: int) -> Difference 
 def not_grown(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """Scores, or logarithms of weights, that stand where their exponentials belong."""
     index, state = _scores_given(walked, op)
-    if state is None or state.grown:
+    if state is None or state.grown or op_name(op) == "exp":
         return None
     logs = (walked.tensors[index].exp().sum(-1) - 1).abs().max() < 1e-6
     over_sums = op_name(op) in SCALE and any(reading.part for reading in walked.of(op)[1:])
@@ -335,22 +337,29 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
         (number, known), tensors = cut, {}
         op = walked.ops[number]
     source, first = walked.source_at(op.place)
-    own = set_in(parsed(source), op.place.line - first + 1)
+    tree, at = parsed(source), op.place.line - first + 1
+    own = set_in(tree, at)
     for node in _sizes_behind(around(op.place)[0 if raised else -1], own, known, tensors):
-        if size := _stored(walked, node):
-            name = f"self.{node.attr}"
+        name = kept_name(node, own)
+        if size := _stored(walked, name):
             place = set_at(walked, name) or op.place
             return Difference(1, "size", number, place, values=_size(name, size))
         name = getattr(node, "id", "")
         if not raised or step == 5 or name not in known or known[name] in needed:
             continue
-        values, reads = _size(name, known[name], step), [*filter(_is_read, own.get(name, ()))]
+        reads = [e for e in own.get(name, ()) if _is_read(e) and e.lineno <= at][-1:]
+        values = _size(name, known[name], step)
         if op.calls and name not in own:
             return _handed(walked, number, step, values)
+        text = op.place.expression  # what stands in it as well was read with it, in its place
         fitting = {n for n in known if known[n] in needed - {*op.numbers}}
-        # x has no other size that fits
-        there = step in (3, 10) and {b, n} <= {*op.numbers}
-        if reads and (there or _another_meant(parsed(source), reads[0], fitting)):
+        fitting = {n for n in fitting if not re.search(rf"\b{n}\b", text)}
+        # x has no other size that fits, or this one fits its name, or where heads are cut
+        there = step in (3, 10) and {b, n} <= {*op.numbers} or case.letters.get(name) == known[name]
+        views = (e.place for e in walked.ops[:number] if e.place and op_name(e) in REGROUPS)
+        views = (e for e in views if re.search(rf"(?<!\.)\b{name}\b", e.expression))
+        there |= step == 6 and any(set_in(tree, e.line - first + 1) == own for e in views)
+        if reads and (there or _another_meant(tree, reads[0], fitting)):
             return walked.differs(number, step, "size", **values)
         if reads:
             return Difference(1, "size", number, place_of(reads[0], first), values=values)
@@ -395,7 +404,7 @@ def _made_for(walked: Walk, op: Op) -> tuple[int, dict[str, int]] | None:
             nodes = [getattr(node, "slice", node) for node in around(cut.place)[:1]]
             names = {e.id for node in nodes for e in ast.walk(node) if isinstance(e, ast.Name)}
             named = {name for name in names if not here or known.get(name) == size}
-            if len(named) == 1 and (here or op_name(cut) == "getitem"):
+            if len(named) == 1 and size in cut.numbers and (here or op_name(cut) == "getitem"):
                 return made, {named.pop(): size}
     return None
 
@@ -424,9 +433,17 @@ def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
     return any(name.id in siblings and isinstance(name.ctx, ast.Load) for name in names)
 
 
-def _stored(walked: Walk, node: ast.AST) -> int:
-    """The size that an attribute of self stores, where nothing of the case has it; else 0."""
-    size, case = walked.trace.sizes.get(of_self(node), 0), walked.case
+def kept_name(node: ast.AST, own: dict[str, list]) -> str:
+    """The text of a node; from self on, where a name stands for something that self keeps."""
+    text = ast.unparse(node) if isinstance(node, ast.Attribute | ast.Subscript) else ""
+    first, *rest = re.split(r"\b(?=\W)", text, maxsplit=1)
+    held = (f"self.{of_self(e)}" for e in own.get(first, ()) if of_self(e))
+    return next(held, first) + "".join(rest)
+
+
+def _stored(walked: Walk, name: str) -> int:
+    """The size that a module keeps under a name, where nothing of the case has it; else 0."""
+    size, case = walked.trace.sizes.get(name.removeprefix("self."), 0), walked.case
     fused = any(t.shape[:1] == (3 * case.d_out,) for t in walked.tensors[:9])
     besides = {e for e in sizes_besides(case).values() if type(e) is int}
     besides |= {case.num_heads // e for e in besides}  # as heads of queries for one of keys
@@ -436,10 +453,12 @@ def _stored(walked: Walk, node: ast.AST) -> int:
 
 def set_at(walked: Walk, text: str) -> Place | None:
     """The line of the class that sets a name or an attribute; None where its source has none."""
+    text = re.match(r"(?:self\.)?\w*", text)[0]
     for node in ast.walk(parsed(walked.trace.source)):
         targets = node.targets if isinstance(node, ast.Assign) else ()
         if text in [ast.unparse(e) for t in targets for e in getattr(t, "elts", [t])]:
-            return place_of(node, walked.trace.first)
+            line = walked.trace.source.splitlines()[node.lineno - 1].strip()
+            return Place(node.lineno + walked.trace.first - 1, line, line, line)
     return None
 
 

@@ -3,6 +3,9 @@
 Of a class from elsewhere only what it cannot have is known here.
 """
 
+import ast
+import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,10 +17,11 @@ from eleven_steps.checks.adapt.adapted import is_adapted, takes
 from eleven_steps.checks.judge import constructor, naming
 from eleven_steps.checks.judge.at_fault import set_at
 from eleven_steps.checks.judge.differ import Blame, blamed
-from eleven_steps.checks.judge.path import Difference
+from eleven_steps.checks.judge.path import Difference, Walk
 from eleven_steps.checks.judge.probes import PROBES, RARER, STRESSED, probed, stressed
 from eleven_steps.checks.judge.say import Finding, Outcome, letters_of, outcome_of, say, together
 from eleven_steps.checks.judge.subject import Subject, decided, heads_left_out
+from eleven_steps.checks.judge.syntax import parsed
 from eleven_steps.checks.judge.tell import tell
 from eleven_steps.checks.judge.training import DROPPING
 from eleven_steps.checks.know.catalogue import mistakes_of
@@ -28,6 +32,7 @@ from eleven_steps.checks.run.isolate import Failure, TimeUp, isolated
 from eleven_steps.checks.run.making import ATTRIBUTES
 from eleven_steps.checks.run.variant import LECTURE, Variant
 
+SIZES = "head_dim", "num_heads", "d_out"  # that a class may keep
 SECONDS = 5.0  # of an answer's own, for all that it is asked
 
 
@@ -84,7 +89,8 @@ def unset(cls: Any, out: Failure, built: constructor.Built) -> Finding | None:
     unclear = finding and finding.step in (None, 1)  # what is read is no layer and no mask
     blame = blamed(cls, TASK_CASES[SIZED]) if unclear else None
     step = blame.found.step if blame and blame.found else 1
-    return replace(finding, step=1 if step in (3, 4, 9, 10) else step) if blame else finding
+    size = step in (3, 4, 9, 10) and out.text.split("'")[-2] + "(" not in out.line
+    return replace(finding, step=1 if size else step) if blame else finding
 
 
 def _shapes(subject: Subject) -> Iterator[Finding]:
@@ -171,26 +177,53 @@ def _missized(subject: Subject) -> Finding | None:
     for name in filter(facts.sizes.__contains__, ATTRIBUTES):
         size, right = facts.sizes[name], getattr(case, name)
         wrong = type(size) is not int or size != right
-        if wrong and not close(subject.out(case), subject.with_size(case, name, right)):
+        if wrong and not close(subject.out(case), subject.with_sizes(case, {name: right})):
             return next(constructor.stored(replace(facts, sizes={name: size}), case))
     return None
 
 
 def _sized_otherwise(subject: Subject, blame: Blame | None, case: Case) -> Blame | None:
-    """The same, or a size of the class's own name that is wrong: with another one all is right."""
-    trace, cases = blame and blame.walked.trace, (case, subject.cases.main)
-    for name, size in trace.sizes.items() if trace else ():
-        if trace.source.count(f"self.{name}") < 3:  # where it is set, and two where it is used
-            continue
-        for letter in ("head_dim", "num_heads", "d_out"):
-            if size == case.letters[letter]:
-                continue
-            outs = (subject.with_size(each, name, each.letters[letter]) for each in cases)
-            if all(map(close, outs, map(subject.right, cases))):
-                values = {"name": f"self.{name}", "size": size, "needs": letter}
-                place = set_at(blame.walked, values["name"])
-                return replace(blame, found=Difference(1, "size", None, place, values=values))
+    """The same, or a size of the class's own name that is wrong: with another one all is right.
+
+    Two may stand for each other; then the heads are not all that they decide.
+    """
+    walked, letters, cases = blame and blame.walked, case.letters, (case, subject.cases.main)
+    sizes = walked.trace.sizes if walked else {}
+    named = any(sizes.get(name, letters[name]) != letters[name] for name in SIZES)
+    often = [name for name in sizes if named or _often(walked.trace.source, name)]
+    tries = [{n: letter} for n in often for letter in SIZES if sizes[n] != letters[letter]]
+    heads, size = ([n for n in sizes if sizes[n] == letters[letter]] for letter in SIZES[1::-1])
+    pairs = [two for two in itertools.product(heads, size) if _stand_for_each_other(walked, *two)]
+    for names in [*tries, *(dict(zip(pair, SIZES, strict=False)) for pair in pairs)]:
+        own = ({n: each.letters[letter] for n, letter in names.items()} for each in cases)
+        outs = itertools.starmap(subject.with_sizes, zip(cases, own, strict=True))
+        if all(map(close, outs, map(subject.right, cases))):
+            name, letter = next(iter(names.items()))
+            values = {"name": f"self.{name}", "size": sizes[name], "needs": letter}
+            place = set_at(walked, values["name"])
+            return replace(blame, found=Difference(1, "size", None, place, values=values))
     return blame
+
+
+def _often(source: str, name: str) -> bool:
+    """Whether a size has another name, or is used twice, beside the line that sets it."""
+    *_, last = re.findall(r"\w+", name)
+    again = re.search(rf"\w = self\.{last}$", source, re.M)
+    return again or len(re.findall(rf"[.'\"]{last}\b", source)) > 1 + ("." not in name)
+
+
+def _stand_for_each_other(walked: Walk, one: str, other: str) -> bool:
+    """Whether of two sizes more is made than heads, and no line gives one the other's name."""
+    ops = (e for e, step in zip(walked.ops, walked.steps, strict=False) if step not in (3, 10))
+    text = " ".join(op.place.expression for op in ops if op.place)
+    first, last = (re.findall(r"\w+", name)[-1] for name in (one, other))
+    crossed = {(last, f"self.{one}"), (first, f"self.{other}")}
+    for node in ast.walk(parsed(walked.trace.source)):
+        if isinstance(node, ast.Assign):
+            two = [getattr(e, "elts", [e]) for e in (node.targets[0], node.value)]
+            if crossed & {(ast.unparse(a), ast.unparse(b)) for a, b in zip(*two, strict=False)}:
+                return False
+    return first in text or last in text
 
 
 def _within(blame: Blame | None) -> bool:

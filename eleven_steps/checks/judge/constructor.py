@@ -1,6 +1,5 @@
 """Judge a constructor: of a class in progress, of a finished one, of one with a variant."""
 
-import difflib
 import functools
 import re
 from collections.abc import Iterable, Iterator
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.judge.say import Finding, letters_of, say
+from eleven_steps.checks.judge.say import Finding, letters_of, like, meant, say
 from eleven_steps.checks.know.catalogue import MISTAKES, mistakes_of
 from eleven_steps.checks.know.right import play
 from eleven_steps.checks.know.sentences import wording
@@ -251,29 +250,18 @@ def in_line(failure: Failure) -> str:
     return wording("in_the_line", line=failure.line) if failure.line else ""
 
 
-def _meant(name: str, before: str = "") -> str:
-    return wording("meant", name=f"{before}{name}") if name else ""
-
-
-def _like(name: str, names: Iterable[str]) -> str:
-    """The first of some names that is like another, or ""."""
-    lowered = {known.lower(): known for known in reversed([*names])}
-    near = difflib.get_close_matches(name.lower(), lowered, 1, 0.7)
-    return lowered[near[0]] if near else ""
-
-
 def _hint(failure: Failure, at: dict[str, Any], names: list[str], case: Case) -> str:
     name, owner = at["lacks"]
     if name and owner in NAMESPACES:
-        near = _meant(_like(name, dir(NAMESPACES[owner])))
+        near = meant(name, dir(NAMESPACES[owner]))
         return wording("no_such_in", name=name, owner=owner, near=near)
     if name and owner in ("self", "") and name in at["later"]:
         return wording("set_later", name=f"self.{name}" if owner == "self" else name)
     if name and owner == "self":
-        near = _meant(_like(name, at["has"]), "self.")
+        near = meant(name, at["has"], "self.")
         return wording("is_parameter" if name in names else "never_set", name=name, near=near)
     if name and owner == "":
-        return wording("parameters_are", names=", ".join(names), near=_meant(_like(name, names)))
+        return wording("parameters_are", names=", ".join(names), near=meant(name, names))
     if name or failure.text.startswith("TypeError") and "argument" in failure.text:
         return wording("whole_sizes" if "float" in failure.text else "other_call")
     if already := re.search(r"KeyError.*attribute '(\w+)' already exists", failure.text):
@@ -290,11 +278,11 @@ def unset(failure: Failure, facts: Facts) -> Finding | None:
     if owner not in facts.attributes or not read:
         return None
     kept, line = facts.attributes[owner], in_line(failure)
-    like = _like(name, kept)
-    known = {name, like, kept[like]} if like else {name}
+    near = like(name, kept)
+    known = {name, near, kept[near]} if near else {name}
     step = next((step for step, names in BUILDS if names & known), None)
     if name in facts.local_names.get(owner, ()):
         return say("attribute_unkept", step, name=name, line=line)
-    keeps = wording("keeps", kept=", ".join(e for e in kept if e != "training"))
-    hint = _meant(like, "self.") or keeps
+    stored = (e for e, sort in kept.items() if e != "training" and sort != "method")
+    hint = meant(name, kept, "self.") or wording("keeps", kept=", ".join(stored))
     return say("attribute_unset", step, name=name, line=line, hint=hint)

@@ -247,12 +247,31 @@ def _unreached(walked: Walk) -> Difference:
     wrong = [i for i in given if not walked.on_the_way(i)]
     if made := walked.back(wrong, stop_at_right=True):
         return _left(walked, made, wrong)
+    if found := _of_several(walked):
+        return found
     stage = None if index is None else stage_of(walked.readings[index], walked)
     if stage == 2:  # heads are awaited
         return Difference(3, "skipped", None, stop.place, index, values={"for_step": 4})
     step = 1 if stage == 1 else _stands(walked, stop.place)  # of x its sizes are
     step = walked.steps[-1] if asserted and walked.steps else step  # it looks at what was made
     return Difference(step, "name", None, stop.place)
+
+
+def _of_several(walked: Walk) -> Difference | None:
+    """A tuple or list of tensors that stands where one belongs: where the last of them was made."""
+    stop, nodes = walked.stop, around(walked.stop.place)[:1]
+    kind = re.search("'(tuple|list)'( object| and|$)|, not (tuple|list)", stop.failure.text)
+    named = [(n, e) for n, e in stop.several.items() for node in nodes if n in _names(node)]
+    line = stop.place.line  # where a helper may return it
+    made = [op.gave for op in walked.ops if any(call.line == line for call in op.calls)]
+    name, last = (named or [("return", e) for e in made[-1:]] or [("", [None])])[0]
+    if not kind or not (numbers := walked.makers.get(last[-1])):
+        return None
+    op, joins = walked.ops[numbers[0]], walked.readings[last[-1]].family == "context"
+    step = 10 if joins else walked.steps[numbers[0]]
+    here = len(op.gave) > 1 or op.place and op.place.statement.startswith(name)
+    found = walked.differs(numbers[0], step, "several", kind=kind[1] or kind[3])
+    return found if here else Difference(step, "name", None, stop.place)
 
 
 def _nameless(walked: Walk) -> Difference | None:
@@ -307,26 +326,25 @@ def _stands(walked: Walk, place: Place, depth: int = 0) -> int:
     if said := re.search(fused, stop.failure.text):
         return 7 if said[1] else 6
     path = list(around(place))
-    names = {name for node in path[:1] for name in _names(node)}
+    names = _names(path[0]) if path else ()
     if kind := trace.parts.get(ast.unparse(path[0]) if path else ""):  # without self
         return 11 if "out_proj" in names else USED_AT.get(kind, 2)
-    for name, several in stop.several.items():  # a tuple where a tensor belongs
-        if name in names and several and (numbers := walked.makers.get(several[-1])):
-            joins = walked.readings[several[-1]].family == "context"
-            return 10 if joins else walked.steps[numbers[0]]
     if not path:
         return 1
     readings = {name: walked.readings[i] for name, i in stop.tensors.items()}
+    made = {walked.ops[n].place.expression: walked.ops[n].gave for n in here if walked.ops[n].place}
+    readings |= {text: walked.readings[gave[0]] for text, gave in made.items() if gave}
     families = [walked.readings[index].family for op in trace.ops for index in op.gave]
     phases = (FAMILIES.index(family) for family in families if family in FAMILIES)
     phase = max([1, *walked.phases[-1:], *phases])
-    if of_own := _call_of_own(walked, path[0], readings, here):
+    if of_own := _call_of_own(walked, path, readings, phase):
         return of_own
     nodes = [e for e in (*path, *ast.walk(path[-1])) if not _of_sizes(e, stop)]
+    nodes = [e for e in nodes if ast.unparse(e) not in made]  # which ran
     for node in sorted(nodes, key=lambda e: call_name(e) in TELL_LEAST):
         if (step := _node_step(walked, node, path, readings, phase)) is not None:
             return step
-    return _used_later(walked, path, place, depth)
+    return walked.steps[here[-1]] if here else _used_later(walked, path, place, depth)
 
 
 def _of_sizes(node: ast.AST, stop: Stop) -> bool:
@@ -349,23 +367,25 @@ def _lost(walked: Walk) -> int:
     return steps[-1]
 
 
-def _call_of_own(walked: Walk, node: ast.AST, readings: dict, here: list[int]) -> int:
+def _call_of_own(walked: Walk, path: list, readings: dict, phase: int) -> int:
     """The step after those of what a function of the learner's own is given, and not as it takes.
 
     0 where it is no such call, or what it is given tells nothing.
     """
-    wrong = re.match(r"TypeError: [\w.]+\(\) (takes|missing|got) ", walked.stop.failure.text)
+    text, node = walked.stop.failure.text, path[0]
+    wrong = re.match(r"TypeError: [\w.]+\(\) (takes|missing|got) ", text)
+    lost = getattr(next(iter(path[1:]), None), "func", None) is node  # it is not found
+    if lost:
+        wrong, node = text.startswith(("NameError", "AttributeError")), path[1]
     kind = walked.trace.parts.get(of_self(getattr(node, "func", None)), "")
     if not wrong or not isinstance(node, ast.Call) or hasattr(torch.nn, kind):
         return 0
-    if not kind and call_name(node) in OF_A_STEP and isinstance(node.func, ast.Attribute):
+    by_name = lost or isinstance(node.func, ast.Attribute)
+    if not kind and call_name(node) in OF_A_STEP and by_name:
         return 0
-    inside = {ast.unparse(e) for e in ast.walk(node)}
-    given = [reading for name, reading in readings.items() if name in inside]
-    ops = (walked.ops[n] for n in here)
-    made = [op.gave for op in ops if op.place and op.place.expression in inside]
-    given += [walked.readings[i] for gave in made for i in gave]
-    return min(max((stage_of(e, walked) for e in given), default=-1) + 1, 11)
+    given = [stage_of(readings[text], walked) for text in _outside_calls(node, readings)]
+    given += [_node_step(walked, e, path, readings, phase) or 0 for e in node.args]
+    return min(max(given, default=-1) + 1, 11)
 
 
 def _node_step(walked, node, path, readings, phase) -> int | None:
@@ -377,8 +397,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     arithmetic = {"mul", "div", "add", "sub", "pow", "mult"}
     if not name or name not in OF_A_STEP | arithmetic | {"linear"}:
         return None
-    inside = [e.id for e in _outside_calls(node) if isinstance(e, ast.Name)]
-    given = [readings[part] for part in inside if part in readings]
+    given = [readings[part] for part in _outside_calls(node, readings)]
     for part in ast.walk(node):
         if f"self.{of_self(part)}" in readings:
             given.append(Reading("const"))
@@ -390,12 +409,13 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     return step_for(Op(name, (), (), place), given, phase, phase > 3)
 
 
-def _outside_calls(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and what is in it, but for what stands in other calls."""
+def _outside_calls(node: ast.AST, readings: dict) -> Iterator[str]:
+    """The texts of what is in a node, but for what stands in other calls that have not run."""
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.Call) and call_name(child) != "shape":
-            yield child
-            yield from _outside_calls(child)
+        if (text := ast.unparse(child)) in readings:
+            yield text
+        elif not isinstance(child, ast.Call) and call_name(child) != "shape":
+            yield from _outside_calls(child, readings)
 
 
 def _call_named(node: ast.AST, trace) -> str:

@@ -72,6 +72,26 @@ def of_another(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     return replace(found, step=walked.steps[number]) if inside else found
 
 
+def of_another_head(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
+    """Where two meet that hold one head each, and not the same: where the odd one was cut out."""
+    heads = {i: dict(walked.readings[i].fixed).get("h") for i in op.given}
+    heads = {i: head for i, head in heads.items() if head is not None}
+    if op_name(op) not in MEET or len({*heads.values()}) < 2:
+        return None
+    for index, head in heads.items():
+        ops = (walked.ops[n] for n in walked.ancestry(index))
+        own = [op for op in ops if "h" in dict(walked.readings[op.gave[0]].fixed)][-1:]
+        cuts = [op.gave for op in walked.ops for cut in own if op.place == cut.place]
+        turns = [dict(walked.readings[i].fixed).get("h") for gave in cuts for i in gave]
+        if turns and turns != [*range(walked.case.num_heads)]:
+            other = next(e for e in heads.values() if e != head)
+            at = walked.ops.index(own[0])
+            return walked.differs(
+                at, walked.steps[at], "head", own[0].gave[0], head=head, other=other
+            )
+    return None
+
+
 def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | None:
     """What is turned for a product while its tokens still stand before its heads."""
     first = walked.readings[op.given[0]] if op.given else None
@@ -154,7 +174,9 @@ def _lost(walked: Walk, op: Op, step: int, own: int, reading: Reading) -> int:
     if step == 5 and reading.who == "keys" and "h" in axes and "n" in dict(reading.fixed):
         return 4
     first = next((i for i in op.given if walked.readings[i].family == "projected"), None)
-    turned = own == first and reading.who != "keys" and axes[-2:] == [*"dn"]
+    both = [walked.readings[_unturned(walked, i, step)].axes for i in op.given]
+    one = [axes[-2:] for axes in both if axes].count(("d", "n")) < 2  # where keys are laid so too
+    turned = own == first and reading.who != "keys" and axes[-2:] == [*"dn"] and one
     if step == 5 and name in MEET - {"einsum"} and turned:
         return 4  # tokens last, where the product sums over features
     if projected and axes[:1] == ["h"] and _heads_alone(walked, op, step, own, reading):
@@ -162,7 +184,7 @@ def _lost(walked: Walk, op: Op, step: int, own: int, reading: Reading) -> int:
     laid = axes[-3:] == [*"hnd"]
     if projected and name == "einsum" and not (flat or laid) and _replayed(walked, op, step):
         return 4
-    if context and step == 10 and stage == 8 and name in JOINING:
+    if context and step == 10 and stage == 8 and name in JOINING and axes[-1:] != ["n"]:
         return 9
     if context and step == 11 and name == "linear" and "h" in dict(reading.fixed):
         return 10  # one head's
@@ -194,4 +216,4 @@ def _replayed(walked: Walk, op: Op, step: int) -> bool:
     return False
 
 
-MEETINGS = ordered, turned_early, skipped
+MEETINGS = ordered, turned_early, of_another_head, skipped

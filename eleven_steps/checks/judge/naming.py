@@ -141,7 +141,8 @@ def _fails_alike(blame: Blame, name: str) -> bool:
         return False
     if not _may_be_same(_sizes(blame), _sizes(theirs)):
         return False
-    return not blame.walked.trace.sizes or _stored(theirs) <= _stored(blame)
+    plain = any(map(str.isidentifier, blame.walked.trace.sizes))
+    return not plain or _stored(theirs) <= _stored(blame)
 
 
 def _stored(blame: Blame) -> set[tuple[str, int]]:
@@ -184,8 +185,9 @@ def contradicted(blame: Blame | None, name: str) -> bool:
     found = blame and blame.found
     if not found:
         return False
+    stored = found.reason == "size" and found.op is None  # with another one all is right
     elsewhere = found.reason in OWN_PLACE and found.step not in mistake_named(name).steps
-    return elsewhere or blame.unspoilt(name)
+    return stored or elsewhere or blame.unspoilt(name)
 
 
 def two_mistakes(played: Played, blame: Blame) -> tuple[str, ...]:
@@ -257,8 +259,8 @@ def _conceivable(played: Played, one: str, other: str) -> bool:
 def of_names(
     names: Sequence[str], blame: Blame | None, say_one: Callable[..., Finding], error: str
 ) -> Iterator[Finding]:
-    """Say mistakes; where the way shows a lone one's line elsewhere, that line."""
-    if len(names) == 1 and contradicted(blame, names[0]):
+    """Say mistakes; where the way shows the line of the first elsewhere, that line."""
+    if contradicted(blame, names[0]):
         yield replace(tell(blame, error), mistake=names[0])
         return
     for name in names:
@@ -274,9 +276,9 @@ def unknown(
     used = used_by(answer)
     reads = say("forward_reads", names=listed(used["names"])).text if used["names"] else ""
     names = re.findall(r"^NameError: .*'(\w+)'", error_of(out))
-    kept = names and all(names[0] in part for part in facts.attributes.values())
-    method = names and blame and f"def {names[0]}(" in blame.walked.trace.source
-    hint = wording("self_is_kept" if kept else "self_has", name=names[0]) if kept or method else ""
+    sorts = {part.get(names[0], "") for part in facts.attributes.values()} if names else {""}
+    known = "self_has" if "method" in sorts else "self_is_kept"
+    hint = "" if "" in sorts else wording(known, name=names[0])
     return replace(finding, text=together(finding.text, hint, reads, more))
 
 

@@ -206,8 +206,9 @@ def on_the_way(reading: Reading, reference: Reference) -> bool:
         if not state.scale:  # all of it is hidden
             return True
         usual = abs(state.scale / root - 1) < 1e-6 or abs(state.scale - 1) < 1e-6
-        if state.grown:
-            return abs(state.scale / root - 1) < 1e-6 and state.hidden == "right"
+        if state.grown:  # exponentials may be hidden once they are taken
+            hidden = ("right",) if state.whole else ("none", "right")
+            return abs(state.scale / root - 1) < 1e-6 and state.hidden in hidden
         return usual and state.hidden in ("none", "right")
     if not reading.stage:
         return False
@@ -380,10 +381,9 @@ def stage_of(reading: Reading, walked: Walk) -> int:
     """The last step that a right tensor has behind it."""
     if reading.family == "scores":
         state = reading.state
-        if state is None or not state.grown:
-            hides = bool(walked.reference.hidden.any())
-            return 6 if state and state.hidden == "right" and hides else 5
-        return 7 if state.whole else 6
+        hides = bool(walked.reference.hidden.any()) or state and state.grown
+        before = 6 if state and state.hidden == "right" and hides else 5
+        return 7 if before == 6 and state.grown and state.whole else before
     return reading.stage or 0
 
 

@@ -18,7 +18,7 @@ from eleven_steps.checks.judge.other_sizes import measured
 from eleven_steps.checks.judge.say import Finding, letters_of, say
 from eleven_steps.checks.judge.subject import Question, Subject
 from eleven_steps.checks.know.right import once_right, right_alone
-from eleven_steps.checks.run.ask import FLOATS, Pass, once
+from eleven_steps.checks.run.ask import FLOATS, Pass, ask, once
 from eleven_steps.checks.run.cases import Case, close, seeded
 from eleven_steps.checks.run.isolate import Failure
 
@@ -217,7 +217,8 @@ def stressed(subject: Subject, case: Case) -> Finding | None:
     if mine[at].shape != right[at].shape:
         return say("other_where_far")
     if close(mine[at], once_right(case, passes[at], mistakes=(late,))[0].out):
-        return say(late)
+        ops = getattr(ask(subject.cls, "trace", case), "ops", ())
+        return say(late if any("softmax" in op.name for op in ops) else "exp_before_mask")
     unknown = mine[at].isnan()
     if unknown.any() and close(mine[at][~unknown], right[at][~unknown]):
         return say("exp_overflows" if at else "exp_vanishes")

@@ -138,7 +138,7 @@ NEAR = {torch.float64: 1e-9, torch.float32: 3e-6}
 STAGES = {
     "x": {"b|n|e": 1, "n|b|e": 1},
     "projected": {"b|n|hd": 2, "b|n|whd": 2, "b|n|h|d": 3, "b|n|w|h|d": 3, "b|n|w|hd": 2}
-    | {"b|n|gd": 2, "b|n|g|d": 3, "n|b|hd": 2, "n|b|h|d": 3, "n|bh|d": 3}
+    | {"b|n|gd": 2, "b|n|g|d": 3, "n|b|hd": 2, "n|b|h|d": 3, "n|bh|d": 3, "b|hd|n": 2}
     | dict.fromkeys(
         ("b|h|n|d", "b|h|d|n", "bh|n|d", "bh|d|n", "h|b|n|d", "h|b|d|n", "b|n|d", "b|d|n")
         + ("b|g|n|d", "b|g|d|n", "w|b|h|n|d", "b|w|h|n|d", "hb|n|d", "hb|d|n", "w|b|n|h|d"),
@@ -148,7 +148,7 @@ STAGES = {
         ("b|h|i|j", "bh|i|j", "b|i|j", "b|h|j|i", "bh|j|i", "b|j|i", "h|b|i|j", "hb|i|j"), 5
     ),
     "context": {"b|n|h|d": 9, "b|n|hd": 10, "n|b|hd": 10, "n|bh|d": 9, "nb|hd": 10}
-    | {"n|b|h|d": 9}
+    | {"n|b|h|d": 9, "b|hd|n": 10}
     | dict.fromkeys(
         ("b|h|n|d", "bh|n|d", "b|n|d", "b|h|d|n", "bh|d|n", "b|d|n", "h|b|n|d", "hb|n|d"), 8
     ),

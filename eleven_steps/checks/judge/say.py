@@ -3,9 +3,10 @@
 The sentences themselves stand in checks/know, under the names that say is called with.
 """
 
+import difflib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -245,6 +246,19 @@ def came(thing: Any, rows: bool = True) -> str:
         parts = [number for row in thing for number in row]
     odd = next((type_name(e) for e in parts if type(e) not in (int, float)), "")
     return wording("of_odd_parts" if odd else "of_numbers", type=kind.__name__, odd=odd)
+
+
+def like(name: str, names: Iterable[str]) -> str:
+    """The one of some names that is like another; "" where none is."""
+    lowered = {known.lower(): known for known in reversed([*names])}
+    near = difflib.get_close_matches(name.lower(), lowered, 1, 0.7)
+    return lowered[near[0]] if near else ""
+
+
+def meant(name: str, names: Iterable[str], before: str = "") -> str:
+    """Ask whether another name is meant, if one is like it."""
+    near = like(name, names)
+    return wording("meant", name=f"{before}{near}") if near else ""
 
 
 def sized(shape: tuple[int, ...]) -> str:

@@ -66,9 +66,9 @@ class Subject:
         """Outputs of one module in several passes in a row."""
         return [seen.out for seen in once(self.cls, self.plain(case), *passes, dropout=dropout)]
 
-    def with_size(self, case: Case, name: str, size: int) -> torch.Tensor | Failure:
-        """Output of the class where it stores another size under a name."""
-        return self.outs(case, Pass(stored={name: size}))[0]
+    def with_sizes(self, case: Case, sizes: dict[str, int]) -> torch.Tensor | Failure:
+        """Output of the class where it stores other sizes under some names."""
+        return self.outs(case, Pass(stored=sizes))[0]
 
     def leaks(self, case: Case | None = None, **options: Any) -> bool | None:
         """Whether the last token moves the output of others; None if it fails."""

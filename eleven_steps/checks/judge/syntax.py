@@ -183,6 +183,7 @@ class _Call:
         self.sizes = sum(type(number) is int for number in op.numbers)  # how many it is told
         self.family, self.state, self.axes = first.family, first.state, "".join(first.axes or ())
         self.grown = first.family == "scores" and first.state and first.state.grown
+        self.weighed = self.grown and self.state.whole
         self.raw = first.family == "scores" and not self.grown
         self.shuffles = first.stage == 4 and self.name in SHUFFLE
         # whether it lays out what meets next, inside of the product or where heads come first
@@ -289,7 +290,10 @@ STEP_OF = (
     (lambda c: c.name in NORM and not _over_heads(c), 7),
     (lambda c: c.name == "setitem" and c.real, _written_step),
     (lambda c: c.name in MASK or c.families and not c.real, 6),
-    (lambda c: "const" in c.families and c.scored and not c.grown and c.name not in CUT | TURN, 6),
+    (
+        lambda c: "const" in c.families and c.scored and not c.weighed and c.name not in CUT | TURN,
+        6,
+    ),
     (lambda c: c.name in TURN | CUT, lambda c: _by_table(LAID, c)),
     (lambda c: c.normed and c.family == "scores" and c.name == "mean", 8),
     (lambda c: True, _numbers_step),

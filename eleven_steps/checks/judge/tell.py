@@ -11,7 +11,7 @@ from eleven_steps.checks.judge.differ import Blame, plainly
 from eleven_steps.checks.judge.likeness import hides_other, nan_cause
 from eleven_steps.checks.judge.path import Difference, Walk, makes_nan, own_text
 from eleven_steps.checks.judge.read import HIDDEN, LETTERS, Reading
-from eleven_steps.checks.judge.say import Finding, listed, say, together
+from eleven_steps.checks.judge.say import Finding, listed, meant, say, together
 from eleven_steps.checks.judge.syntax import (
     CUT,
     KEEP,
@@ -48,6 +48,7 @@ CALLED = {  # what right numbers are called
 BLOCK_SUMS = {("context",): "sum of values", ("total",): "sum of the exponentials"}
 BLOCK_SUMS["context", "total"] = "two sums"
 PLURAL = ("scores", "weights", "queries", "keys", "values", "masked scores")
+FEW = 12  # names that are told in one sentence
 REDUCE = {"sum", "mean", "amax", "amin", "norm", "logsumexp", "std", "var"}
 # The sentences for what torch says, where that is always so.
 EXPLAINED: dict[str, str] = read_toml("torch.toml")["errors"]
@@ -161,8 +162,9 @@ def _of_reason(found: Difference, walked: Walk) -> dict[str, Any]:
         return {"sum": float(sums[(sums - 1).abs().argmax()])}
     if reason == "size":
         needs = values["needs"]
+        name = values["name"]
         letters = (n for n, size in case.letters.items() if size == values["size"])
-        letter = "" if values["name"].startswith("self.") else next(letters, "")
+        letter = "" if name.startswith("self.") else next((n for n in letters if n != name), "")
         needed = f"{needs}, {case.letters[needs]}," if needs else "Another size"
         return {"needs": needed, "letter": f", which is {letter}" if letter else ""}
     layers = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
@@ -233,7 +235,7 @@ def _what_came_out(found: Difference, walked: Walk) -> str:
         return wording("made_axes", what=what, shape=shape, letters=letters)
     if op_name(op) in ("view", "reshape", "unflatten"):
         heads = walked.reference.scene["view"]["queries"]
-        if found.step == 3 and shape[:2] == heads.shape[:2] != shape:
+        if found.step == 3 and shape[:2] == heads.shape[:2] and shape != heads.shape:
             values = {"wanted": tuple(heads.shape), "letters": SHAPES["view"]}
             is_now = wording("has_numbers", name=what, shape=shape)
             return f"{is_now}; {wording('wants_sizes', **values)}"
@@ -363,7 +365,8 @@ def _sizes_expected(walked: Walk) -> str:
     op, last = walked.ops[-1], len(walked.ops) - 1
     sizes = sum(type(number) is int for number in op.numbers)
     step = {(3, 4): "view", (10, 3): "combine"}.get((walked.steps[last], sizes), "")
-    if op_name(op) not in ("view", "reshape") or not step or not walked.on_the_way(op.given[0]):
+    laid = step and walked.on_the_way(op.given[0]) and walked.readings[op.given[0]].axes[:2]
+    if op_name(op) not in ("view", "reshape") or laid != ("b", "n"):
         return ""
     wanted, *others = {tuple(right.shape) for right in walked.reference.scene[step].values()}
     others += [wanted] * (math.prod(wanted) != walked.tensors[op.given[0]].numel())  # fused
@@ -387,14 +390,18 @@ def _axis_lost(walked: Walk) -> str:
 
 def unbound(error: str, walked: Walk) -> str:
     """Where a name is made that is read before; else what torch's or Python's words mean."""
-    lost, stop = re.search(r"(?:variable|name) '(\w+)'", error), walked.stop
-    if not lost or not stop or not stop.place:
-        return hint_of(error)
-    lines = _lines_of(lost[1], walked, stop.place)
+    stop = walked.stop
+    if (hint := hint_of(error)) or not stop or not stop.place or not stop.lost:
+        return hint
+    lines = (
+        _lines_of(stop.lost, walked, stop.place) if error.startswith(("Name", "Unbound")) else ()
+    )
     if lines and min(lines) >= stop.place.line:
         name = "made_here" if min(lines) == stop.place.line else "made_later"
-        return wording(name, name=lost[1], line=min(lines))
-    return ""
+        return wording(name, name=stop.lost, line=min(lines))
+    few = 0 < len(stop.known) < FEW and not error.startswith(("Name", "Unbound"))
+    near = meant(stop.lost, stop.known)
+    return near or (wording("knows", names=", ".join(stop.known)) if few else "")
 
 
 def _lines_of(name: str, walked: Walk, place: Place) -> list[int]:

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import inspect
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -226,7 +227,11 @@ def _outs_of(module: nn.Module, case: Case, wanted: Pass, at: tuple[dict, int]) 
         for name in own.keys() & wanted.weights.keys():
             own[name].copy_(wanted.weights[name])
     for name, stored in wanted.stored.items():
-        setattr(learners(module), name, stored)
+        *path, last = re.findall(r"\w+", name)
+        kept = vars(learners(module))
+        for part in path:
+            kept = kept[part] if type(kept[part]) is dict else vars(kept[part])
+        kept[last] = stored
     module.train(wanted.train)
     torch.default_generator.manual_seed(wanted.seed)
     if wanted.moved:

@@ -25,6 +25,8 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 def flat(values: Iterable[Any]) -> Iterator[Any]:
     """Values, and in place of lists, tuples, dictionaries and slices what these hold."""
     for value in values:
+        if isinstance(value, slice):
+            value = value.start, value.stop, value.step
         if isinstance(value, tuple | list | dict):
             yield from flat(value.values() if isinstance(value, dict) else value)
         else:

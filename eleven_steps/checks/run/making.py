@@ -2,6 +2,7 @@
 
 import ast
 import dis
+import inspect
 import re
 import types
 from dataclasses import dataclass, field
@@ -91,10 +92,12 @@ def learners(module: nn.Module) -> nn.Module:
 
 
 def _attributes(part: nn.Module) -> dict[str, str]:
-    """The type of each attribute of a module, or "buffer"."""
+    """The type of each attribute of a module, or "buffer", and its methods."""
     public = (name for name in _names(part) if not name.startswith("_"))
     sorts = {name: type_name(getattr(part, name)) for name in public}
-    return sorts | dict.fromkeys(sorts.keys() & part._buffers.keys(), "buffer")
+    sorts |= dict.fromkeys(sorts.keys() & part._buffers.keys(), "buffer")
+    methods = (name for name, e in vars(type(part)).items() if inspect.isfunction(e))
+    return dict.fromkeys((n for n in methods if n.strip("_") != "init"), "method") | sorts
 
 
 def _local(part: nn.Module) -> tuple[str, ...]:

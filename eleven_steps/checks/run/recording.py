@@ -1,6 +1,8 @@
 """Write down what a learner's code does: every torch call of its own lines, and what stopped it."""
 
+import ast
 import contextlib
+import inspect
 import os
 import re
 import sys
@@ -60,6 +62,8 @@ class Stop:
     calls: tuple[places.Place, ...] = ()  # as of an Op
     source: str = ""  # of the function that it was raised in
     first: int = 1  # the number of its first line
+    lost: str = ""  # the name, key or keyword that is not known there
+    known: tuple[str, ...] = ()  # and those that are
 
 
 @dataclass(frozen=True)
@@ -153,6 +157,53 @@ def _whole(recorder: "Recorder", came: Any, answer: Any) -> Trace:
     return Trace(*ran, tuple(back), stop, source, first, **kept)
 
 
+def _named(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What names stand for, and what is in a list, a dictionary or a plain object of that name."""
+    for name, value in names.items():
+        yield name, value
+        for key, inner in inside(value).items() if name != "self" else ():
+            plain = type(value) in (list, tuple, dict)
+            yield f"{name}[{key!r}]" if plain else f"{name}.{key}", inner
+
+
+def inside(value: Any) -> dict[Any, Any]:
+    """What is in a list, a dictionary or a plain object, by its number or name."""
+    if type(value) in (list, tuple):
+        return dict(enumerate(value[:9]))
+    if names := getattr(value, "_fields", ()) if isinstance(value, tuple) else ():
+        return dict(zip(names, value, strict=False))
+    known = value if type(value) is dict else getattr(value, "__dict__", None)
+    own = type(known) is dict and not isinstance(value, torch.Tensor | nn.Module | type)
+    return dict(known) if own and not inspect.ismodule(value) else {}
+
+
+def _lost(
+    error: BaseException, frame: FrameType, names: dict[str, Any], place: places.Place
+) -> tuple[str, tuple[str, ...]]:
+    """The name, key or keyword that an error does not find, and those that are to be had there."""
+    if isinstance(error, NameError):
+        return re.search(r"'(\w+)'", str(error))[1], tuple(frame.f_locals)
+    if isinstance(error, AttributeError):
+        plain = type(error.obj).__module__ == "builtins"
+        every = () if plain and not inspect.ismodule(error.obj) else dir(error.obj)
+        return error.name, tuple(name for name in every if not name.startswith("_"))
+    if isinstance(error, KeyError):
+        dicts = (e for n, e in names.items() if type(e) is dict and f"{n}[" in place.statement)
+        return str(error.args[0]), tuple(map(str, next(dicts)))
+    call = ast.parse(place.expression, mode="eval").body
+    first, *path = ast.unparse(call.func).split(".")
+    function = (frame.f_globals | frame.f_locals).get(first, torch.Tensor)
+    for name in path if function is not torch.Tensor else path[-1:]:
+        function = getattr(function, name)
+    function = getattr(function, "forward", function)
+    try:
+        takes = [*inspect.signature(function).parameters]
+    except ValueError:  # torch's own, which say it in words
+        takes = re.findall(r"\w+", function.__doc__.partition("(")[2].partition(")")[0])
+    odd = [keyword.arg for keyword in call.keywords if keyword.arg not in takes]
+    return odd[0], tuple(name for name in takes if name != "None")
+
+
 def _reads(place: places.Place, name: str) -> bool:
     """Whether a name stands at a place, and not as a part of a longer one."""
     return re.search(rf"\b{name}\b", place.expression) is not None
@@ -177,7 +228,7 @@ class Recorder(TorchFunctionMode):
         self.given = [self.known[id(tensor)][:2] for tensor in inputs]  # number and version
         own = learners(module)
         kept, parts = (vars(own), own.named_modules()) if own is not None else ({}, ())
-        self.sizes = {name: value for name, value in kept.items() if type(value) is int}
+        self.sizes = {name: value for name, value in _named(kept) if type(value) is int}
         self.parts = {name: type(part).__name__ for name, part in parts if name}
 
     def number(self, tensor: torch.Tensor, made: bool = False) -> int:
@@ -264,13 +315,10 @@ class Recorder(TorchFunctionMode):
     def _named(self, *frames: FrameType | None) -> None:
         """Note what tensors are called here: where a helper was called rather than in it."""
         for depth, frame in enumerate(reversed(frames)):
-            for name, value in frame.f_locals.items() if frame else ():
-                several = value[:9] if type(value) in (list, tuple) else ()
-                every = [(name, value), *((f"{name}[{i}]", e) for i, e in enumerate(several))]
-                for called, tensor in every:
-                    number, _, known = self.known.get(id(tensor), (0, 0, self))
-                    if known is tensor and depth < self.names.get(number, (9, ""))[0]:
-                        self.names[number] = depth, called
+            for called, tensor in _named(frame.f_locals) if frame else ():
+                number, _, known = self.known.get(id(tensor), (0, 0, self))
+                if known is tensor and depth < self.names.get(number, (9, ""))[0]:
+                    self.names[number] = depth, called
 
     def _taken_apart(self, function: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
         """Run a function of torch that is written in Python, and write down its own calls."""
@@ -323,11 +371,12 @@ class Recorder(TorchFunctionMode):
         if name and place and not _reads(place, name):  # 3.11 can tell the line before
             after = self.place(frame, at.tb_lasti + 2)
             place = after if after and _reads(after, name) else place
-        every = dict(frame.f_locals)
+        every = dict(_named(frame.f_locals))
         if (this := every.pop("self", None)) is not None:
             every |= {f"self.{n}": tensor for n, tensor in held_by(this)}
         kept = vars(this) if isinstance(this, nn.Module) else {}
-        every |= {f"self.{n}": value for n, value in kept.items() if not n.startswith("_")}
+        kept = {n: value for n, value in kept.items() if not n.startswith("_")}
+        every |= {f"self.{n}": value for n, value in _named(kept)}
         tensors = {n: self.number(t) for n, t in every.items() if isinstance(t, torch.Tensor)}
         numbers = {n: value for n, value in every.items() if type(value) is int}
         lists = {n: e for n, e in every.items() if type(e) in (tuple, list) and e}
@@ -340,7 +389,10 @@ class Recorder(TorchFunctionMode):
         odd = {n: kind for n, kind in kinds.items() if re.search(rf"('|got |not ){kind}\b", said)}
         calls = tuple(self.place(f, traceback.tb_lasti) for f, traceback in (own or steps)[-2::-1])
         source = places.source_of(frame.f_code)
-        self.stop = Stop(Failure(""), place, tensors, numbers, several, odd, calls, *source)
+        lost = "", ()
+        with contextlib.suppress(Exception):  # a learner's object may raise as well
+            lost = _lost(error, frame, every, place)
+        self.stop = Stop(Failure(""), place, tensors, numbers, several, odd, calls, *source, *lost)
 
 
 # Where tensors are cut out of the gradient, and where those of two devices meet
