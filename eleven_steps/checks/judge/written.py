@@ -138,7 +138,9 @@ def made_of(number: float, right: float, letters: Mapping[str, float]) -> str:
         readings = {} if twin else {"number_is": value}
         plain = cost < 3 and not re.search("[-+/]|[*][*]", code)
         if large and plain or code == "2" and right >= ODD:
-            readings |= {"right_times": right * value, "right_by": right / value}
+            readings["right_times"] = right * value
+            by = right / value  # many a small number divides a large one
+            readings |= {"right_by": by} if by > 100 or code[0] == "1" or not large else {}
         if large and plain:
             readings |= {"right_more": right + value, "right_less": right - value}
         for name, made in readings.items():
@@ -161,7 +163,7 @@ def products(letters: Mapping[str, float]) -> Iterator[tuple[float, float, str]]
                 yield 2, value**0.5, f"{code} ** 0.5"
                 yield 2.5, value**2, f"{code} ** 2"
             for other in letters if count < 3 else ():
-                if other not in names:
+                if other not in names and code != "2":
                     yield count + 1, value / letters[other], f"{code} / {other}"
                 if "2" not in (other, *names) and (count == 1) != (other in names):
                     yield count + 1, value - letters[other], f"{code} - {other}"
