@@ -187,7 +187,7 @@ def arcs_of(row: torch.Tensor, query: int, wide: float, high: float) -> str:
 
 def arc(start: float, end: float, foot: float, rise: float, share: float) -> str:
     """Draw an arc as thick as its share, with a tip at its end; to itself, it is a loop."""
-    tip, half = end, 3 + 2.5 * share
+    tip, half = end, round(3 + 2.5 * share, 2)  # more would hang on how a processor rounds
     out, back = start, end
     if start == end:
         start, out, back, tip = start + 6, start + 32, end - 32, end - 7
