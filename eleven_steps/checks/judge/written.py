@@ -138,9 +138,10 @@ def made_of(number: float, right: float, letters: Mapping[str, float]) -> str:
         readings = {} if twin else {"number_is": value}
         plain = cost < 3 and not re.search("[-+/]|[*][*]", code)
         if large and plain or code == "2" and right >= ODD:
-            readings["right_times"] = right * value
-            by = right / value  # many a small number divides a large one
-            readings |= {"right_by": by} if by > 100 or code[0] == "1" or not large else {}
+            by = right / value
+            readings |= {"right_times": right * value, "right_by": by}
+            if large and by < 100 and code[0] != "1":  # many a small number divides a large one
+                del readings["right_by"]
         if large and plain:
             readings |= {"right_more": right + value, "right_less": right - value}
         for name, made in readings.items():
