@@ -70,9 +70,7 @@ def measured(wrapper: type[Adapted], num_tokens: int = 4) -> tuple[float, float]
 def _scores(module: Adapted, keys: torch.Tensor, num_tokens: int) -> torch.Tensor | None:
     """Scores of queries 1, 2 and 3 with the key of token 1, (3, FEATURES); None where none show.
 
-    Args:
-        module: in double precision; where other keys are 0, weights tell scores.
-        keys: (FEATURES, FEATURES), in column f that of sequence f.
+    Where other keys are 0, weights tell scores. Keys have in column f that of sequence f.
     """
     x = torch.zeros(FEATURES, num_tokens, NUM_HEADS * FEATURES).double()
     x[:, :4, :FEATURES] = torch.eye(FEATURES)[:, None]  # feature f in sequence f

@@ -23,10 +23,7 @@ _IN_PARTS = {"self": "call.mha", "num_tokens": "scores.shape[-2]"}
 
 
 def in_variants(edits: Mapping[str, str], lines: Mapping[str, str], source: str) -> dict[str, str]:
-    """Return what edits are in the source of eleven_steps.beyond.variants.
-
-    They come by the name of one of the lecture's lines, or by its text.
-    """
+    """Return what edits, by a line's name or its text, are in eleven_steps.beyond.variants."""
     found: dict[str, str] = {}
     for line, new in edits.items():
         old, made = lines.get(line, line), new.partition(" = ")[2]

@@ -294,14 +294,10 @@ def asked_for(
     apart: float = 1e-4,
     **names: str,
 ) -> Explain:
-    """Ask for a matrix. A slip may give the right numbers by chance: then it is none.
+    """Ask for a matrix as a table of sheet.toml says, whose lines see these things and names.
 
-    Args:
-        where: the table of sheet.toml that says what is right, and something of each slip.
-        seen: what its lines see.
-        also: what is right as well.
-        apart: how far a right answer may be.
-        names: what stands in braces there.
+    What is in also is right as well, so far apart. A slip may give the right numbers by chance:
+    then it is none.
     """
     kind, part = where.split(".")
     (_, right), (_, look), *slips = (
