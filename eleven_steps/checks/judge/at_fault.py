@@ -339,6 +339,8 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
     source, first = walked.source_at(op.place)
     tree, at = parsed(source), op.place.line - first + 1
     own = set_in(tree, at)
+    masks = [i for i in (*op.given, *op.gave) if walked.readings[i].family == "const"]
+    sizes = {size for i in masks for size in walked.tensors[i].shape}
     for node in _sizes_behind(around(op.place)[0 if raised else -1], own, known, tensors):
         name = kept_name(node, own)
         if size := _stored(walked, name):
@@ -347,6 +349,8 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
         name = getattr(node, "id", "")
         if not raised or step == 5 or name not in known or known[name] in needed:
             continue
+        if step == 6 and masks and known[name] not in sizes:  # of something else in its line
+            continue
         reads = [e for e in own.get(name, ()) if _is_read(e) and e.lineno <= at][-1:]
         values = _size(name, known[name], step)
         if op.calls and name not in own:
@@ -354,12 +358,12 @@ def wrong_size(walked: Walk, number: int, op: Op, step: int) -> Difference | Non
         text = op.place.expression  # what stands in it as well was read with it, in its place
         fitting = {n for n in known if known[n] in needed - {*op.numbers}}
         fitting = {n for n in fitting if not re.search(rf"\b{n}\b", text)}
-        # x has no other size that fits, or this one fits its name, or where heads are cut
+        # x has no other size that fits, or this one fits its name, or where it was used before
         there = step in (3, 10) and {b, n} <= {*op.numbers} or case.letters.get(name) == known[name]
-        views = (e.place for e in walked.ops[:number] if e.place and op_name(e) in REGROUPS)
-        views = (e for e in views if re.search(rf"(?<!\.)\b{name}\b", e.expression))
-        there |= step == 6 and any(set_in(tree, e.line - first + 1) == own for e in views)
-        if reads and (there or _another_meant(tree, reads[0], fitting)):
+        uses = (e.place for e in walked.ops[:number] if e.place and op_name(e) in REGROUPS | SCALE)
+        uses = (e for e in uses if re.search(rf"(?<!\.)\b{name}\b", e.expression))
+        there |= step == 6 and any(set_in(tree, e.line - first + 1) == own for e in uses)
+        if reads and (there or _another_meant(tree, own, reads[0], fitting)):
             return walked.differs(number, step, "size", **values)
         if reads:
             return Difference(1, "size", number, place_of(reads[0], first), values=values)
@@ -422,15 +426,11 @@ def _handed(walked: Walk, number: int, step: int, values: dict[str, Any]) -> Dif
     return Difference(step, "size", number, call, values=values)
 
 
-def _another_meant(tree: ast.AST, value: ast.AST, fitting: set[str]) -> bool:
+def _another_meant(tree: ast.AST, own: dict[str, list], value: ast.AST, fitting: set[str]) -> bool:
     """Whether another size that was read with this one fits, and its function uses it."""
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    every = next((e for f in functions if value in (e := [*ast.walk(f)])), [*ast.walk(tree)])
-    names = [node for node in every if isinstance(node, ast.Name)]
-    read = (e.targets[0] for e in every if isinstance(e, ast.Assign) and e.value is value)
-    siblings = {e.id for target in read for e in ast.walk(target) if isinstance(e, ast.Name)}
-    siblings &= fitting
-    return any(name.id in siblings and isinstance(name.ctx, ast.Load) for name in names)
+    siblings = {name for name in fitting if value in own.get(name, ())}
+    names = (e for e in ast.walk(tree) if isinstance(e, ast.Name) and e.id in siblings)
+    return any(isinstance(e.ctx, ast.Load) and set_in(tree, e.lineno) == own for e in names)
 
 
 def kept_name(node: ast.AST, own: dict[str, list]) -> str:

@@ -76,7 +76,7 @@ def of_another_head(walked: Walk, number: int, op: Op, step: int) -> Difference 
     """Where two meet that hold one head each, and not the same: where the odd one was cut out."""
     heads = {i: dict(walked.readings[i].fixed).get("h") for i in op.given}
     heads = {i: head for i, head in heads.items() if head is not None}
-    if op_name(op) not in MEET or len({*heads.values()}) < 2:
+    if op_name(op) not in MEET | {"mul"} or len({*heads.values()}) < 2:
         return None
     for index, head in heads.items():
         ops = (walked.ops[n] for n in walked.ancestry(index))

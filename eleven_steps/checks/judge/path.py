@@ -320,10 +320,11 @@ def _under_way(walked: Walk, op: Op, name: str, given: list[Reading], index: int
     kept = first.family == "scores" and name in {"softmax"} | KEEP | CUT | TURN
     if kept and (walked.tensors[index] == 1).all():  # of one key, whatever it scores
         return Reading("scores", "weights", part=True)
-    own = (reading for reading in given if reading.family in FAMILIES[2:])
+    own = [reading for reading in given if reading.family in FAMILIES[2:]]
     who = {reading.who for reading in own if reading.part or on_the_way(reading, reference)}
     summed = any(op_name(e) in ("sum", "mean") and index in e.given for e in walked.ops)
-    if name == "mul" and summed and who in ({"queries", "keys"}, {"weights", "values"}):
+    alike = len({dict(reading.fixed).get("h") for reading in own}) == 1  # of one head, or of all
+    if name == "mul" and summed and alike and who in ({"queries", "keys"}, {"weights", "values"}):
         family = "context" if "values" in who else "scores"
         return reference.find(walked.tensors[index]) or Reading(family, family, part=True)
     if name == "expand" and "g" in "".join(first.axes or ()) and on_the_way(first, reference):

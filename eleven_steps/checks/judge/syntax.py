@@ -287,6 +287,7 @@ STEP_OF = (
     (_made_of_products, 8),
     (lambda c: "add" in c.name and len(c.heads) > 1, 10),
     (lambda c: c.name == "sum" and c.raw and c.state and c.state.hidden == "none", 5),  # over heads
+    (lambda c: c.name == "sum" and c.raw and c.first.part and not c.axes, 5),  # over features
     (lambda c: c.name in NORM and not _over_heads(c), 7),
     (lambda c: c.name == "setitem" and c.real, _written_step),
     (lambda c: c.name in MASK or c.families and not c.real, 6),

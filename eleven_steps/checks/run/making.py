@@ -96,7 +96,7 @@ def _attributes(part: nn.Module) -> dict[str, str]:
     public = (name for name in _names(part) if not name.startswith("_"))
     sorts = {name: type_name(getattr(part, name)) for name in public}
     sorts |= dict.fromkeys(sorts.keys() & part._buffers.keys(), "buffer")
-    methods = (name for name, e in vars(type(part)).items() if inspect.isfunction(e))
+    methods = (name for name, e in vars(type(part)).items() if inspect.isroutine(e))
     return dict.fromkeys((n for n in methods if n.strip("_") != "init"), "method") | sorts
 
 
