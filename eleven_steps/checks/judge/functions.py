@@ -331,8 +331,10 @@ def _like(
 def _like_whole(task: Write, returned: list[Parts], scenes: list[Scene], at: int) -> str:
     """Which sizes make the first wrong whole number, if the same make it in every case."""
     both = [*zip(returned[at], task.answer(scenes[at]), strict=False)]
-    wrong = (i for i, two in enumerate(both) if whole_number(two[0]) not in (None, two[1]))
-    if (i := next(wrong, None)) is None or len({*map(len, returned)}) > 1:
+    i = next((i for i, two in enumerate(both) if not agree(*two)), None)
+    if i is None or type(both[i][1]) is not int or whole_number(both[i][0]) is None:
+        return ""
+    if len({*map(len, returned)}) > 1:
         return ""
     numbers = [whole_number(parts[i]) for parts in returned]
     each = [[*products({"2": 2, **scene.case.letters, "1": 1})] for scene in scenes]
