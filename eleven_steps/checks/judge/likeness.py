@@ -322,9 +322,9 @@ def _hidden_finite(pair: Pair) -> str:
 
 def _turned_and_multiplied(pair: Pair) -> str:
     """What is right once its axes are moved, and every number multiplied."""
-    for order in itertools.permutations(range(pair.part.dim())):
-        every = (pair, *pair.others)
-        if {len(order)} == {one.part.dim() for one in every}:
+    every = (pair, *pair.others)
+    if {pair.right.dim()} == {one.part.dim() for one in every}:
+        for order in itertools.permutations(range(pair.right.dim())):
             mine, *others = (replace(one, part=one.part.permute(order)) for one in every)
             if times := _multiplied(replace(mine, others=tuple(others))):
                 return say("axes_moved", order=order, times=times).text
