@@ -101,8 +101,8 @@ def bias_of(name: str, theirs: dict[str, nn.Parameter]) -> str:
     Where none is named so, it is the one beside the weight that has one axis of it less.
     """
     owner, _, last = name.rpartition(".")
-    for old, new in ("weight", "bias"), ("W_", "b_"), ("w_", "b_"):
-        other = f"{owner}.{last.replace(old, new)}".lstrip(".")
+    for old, new in ("weight", "bias"), ("W", "b"), ("w", "b"):
+        other = f"{owner}.{last.replace(old, new, 1)}".lstrip(".")
         if old in last and each_of(other, theirs):
             return other
     beside = [n for n in theirs if n != name and n.rpartition(".")[0] == owner]
