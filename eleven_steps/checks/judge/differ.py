@@ -267,10 +267,12 @@ def _of_several(walked: Walk) -> Difference | None:
     name, last = (named or [("return", e) for e in made[-1:]] or [("", [None])])[0]
     if not kind or not (numbers := walked.makers.get(last[-1])):
         return None
-    op, joins = walked.ops[numbers[0]], walked.readings[last[-1]].family == "context"
+    op, many = walked.ops[numbers[0]], len(last) > 1
+    joins = many and walked.readings[last[-1]].family == "context"
     step = 10 if joins else walked.steps[numbers[0]]
     here = len(op.gave) > 1 or op.place and op.place.statement.startswith(name)
-    found = walked.differs(numbers[0], step, "several", kind=kind[1] or kind[3])
+    reason = "several" if many else "single"
+    found = walked.differs(numbers[0], step, reason, kind=kind[1] or kind[3])
     return found if here else Difference(step, "name", None, stop.place)
 
 
@@ -378,7 +380,7 @@ def _call_of_own(walked: Walk, path: list, readings: dict, phase: int) -> int:
     if lost:
         wrong, node = text.startswith(("NameError", "AttributeError")), path[1]
     kind = walked.trace.parts.get(of_self(getattr(node, "func", None)), "")
-    if not wrong or not isinstance(node, ast.Call) or hasattr(torch.nn, kind):
+    if not wrong or not isinstance(node, ast.Call) or hasattr(torch.nn, kind or call_name(node)):
         return 0
     by_name = lost or isinstance(node.func, ast.Attribute)
     if not kind and call_name(node) in OF_A_STEP and by_name:
@@ -398,9 +400,9 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
     if not name or name not in OF_A_STEP | arithmetic | {"linear"}:
         return None
     given = [readings[part] for part in _outside_calls(node, readings)]
-    for part in ast.walk(node):
-        if f"self.{of_self(part)}" in readings:
-            given.append(Reading("const"))
+    scored = name == "add" and given and given[0].family == "scores"
+    if scored and f"self.{walked.stop.lost}" in ast.unparse(node):
+        given.append(Reading("const"))  # what is added to scores hides some
     if name in ("mul", "div") and not given and (isinstance(path[0], ast.Name) or phase > 2):
         return 7
     if name in arithmetic | KEEP | {"getitem"} and not given:  # of sizes alone

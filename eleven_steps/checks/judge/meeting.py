@@ -96,7 +96,7 @@ def turned_early(walked: Walk, number: int, op: Op, step: int) -> Difference | N
     """What is turned for a product while its tokens still stand before its heads."""
     first = walked.readings[op.given[0]] if op.given else None
     nothing = op.gave and not walked.tensors[op.gave[0]].numel()  # tokens cut out of heads
-    turned = op_name(op) in TURN and in_meeting(op.place)
+    turned = op_name(op) in TURN and (in_meeting(op.place) or walked.inside(number))
     if not (turned or nothing) or not first or first.family != "projected":
         return None
     every = enumerate(walked.ops)
@@ -162,6 +162,9 @@ def _lost(walked: Walk, op: Op, step: int, own: int, reading: Reading) -> int:
     projected, context = reading.family == "projected", reading.family == "context"
     if step == 8 and "scores" not in {e.family for e in walked.of(op)}:
         return 0
+    alone = walked.stop and reading.state and reading.state.whole and not in_meeting(op.place)
+    if alone and step == 8 and name in TURN:  # and raises before it meets the values
+        return 8
     flat = stage == 2 or reading.part and "hd" in axes  # and some tokens or sequences of them
     helped = {*op.calls} - walked.whole  # what is right for others is given x
     cut = step == 2 and (op.failed and name in JOINING or helped and name in CUT | TURN)

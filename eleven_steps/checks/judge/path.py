@@ -1,6 +1,7 @@
 """Walk a trace: what each tensor is, which step each call is for, and where what came came from."""
 
 import functools
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -69,8 +70,12 @@ class Walk:
         """
         op = self.ops[number]
         place, makers = op.place, self.makers.get(tensors[0] if tensors else None, ())
+        known = own_text(tensors[1], self) if reason == "other" else ""
         for call in op.calls if reason in OF_GIVEN and tensors[0] in op.given else ():
-            if call in self.whole or any(call in self.ops[maker].calls for maker in makers):
+            both = known and re.search(
+                rf"\b{re.escape(known)}\b", call.expression
+            )  # it has it, too
+            if call in self.whole or both or any(call in self.ops[m].calls for m in makers):
                 break
             place = call
         every = (e for e in self.ops if e.place == place and e.calls != op.calls and e.gave)

@@ -366,6 +366,7 @@ def _compares(asked: Asked) -> bool:
                 for op in trace.ops:
                     made[op.place, op.name] += sum(trace.tensors[e].numel() for e in op.gave)
                 pairs = {rows * n * n, rows * n * (n + 1) // 2}  # all, or those not hidden
+                pairs.add(rows * n * main.num_heads)  # of heads, where tokens stand before them
                 shapes = [[*e.shape] for e in trace.tensors if e.is_floating_point()]
                 at_once = any(shape.count(n) > 1 for shape in shapes)
                 return at_once or not pairs.isdisjoint(made.values())

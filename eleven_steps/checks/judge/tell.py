@@ -353,6 +353,9 @@ def hint_of(error: str, walked: Walk | None = None) -> str:
     """What torch's words mean, where that is always so."""
     hint = next((wording(name) for said, name in EXPLAINED.items() if said in error), "")
     op = walked.ops[-1] if walked and walked.ops else None
+    cut = op and op.failed and op_name(op) == "view" and walked.readings[op.given[0]]
+    if cut and cut.family == "projected" and cut.stage == 4 and len(op.numbers) == 4:
+        return wording("cut_already")
     if hint or not op or not op.failed:
         return hint
     if [e.who for e in walked.of(op)][:2] == ["x", "out_proj.weight"]:
@@ -399,7 +402,7 @@ def unbound(error: str, walked: Walk) -> str:
     if lines and min(lines) >= stop.place.line:
         name = "made_here" if min(lines) == stop.place.line else "made_later"
         return wording(name, name=stop.lost, line=min(lines))
-    few = 0 < len(stop.known) < FEW and not error.startswith(("Name", "Unbound"))
+    few = 0 < len(stop.known) < FEW and not re.match("Name|Unbound|.*multiple values", error)
     near = meant(stop.lost, stop.known)
     return near or (wording("knows", names=", ".join(stop.known)) if few else "")
 
