@@ -273,6 +273,10 @@ def _of_several(walked: Walk) -> Difference | None:
     here = len(op.gave) > 1 or op.place and op.place.statement.startswith(name)
     reason = "several" if many else "single"
     found = walked.differs(numbers[0], step, reason, kind=kind[1] or kind[3])
+    own = set_in(parsed(stop.source), line - stop.first + 1).get(name, ())
+    for value in own if not many else ():  # in eval mode dropout hands on what it was given
+        at, text = value.lineno + stop.first - 1, f"{name} = {ast.unparse(value)}"
+        found = replace(found, place=Place(at, text, text, text)) if at < line else found
     return found if here else Difference(step, "name", None, stop.place)
 
 
