@@ -322,7 +322,7 @@ WRONG = carrier("functional", "scores_transposed")
 @every(
     ("cls", "places", "seconds", "limit"),
     [
-        (Base, ["judge.subject.play"], 0.04, 1.2),  # asked for every case
+        (Base, ["judge.subject.play"], 0.12, 3.6),  # asked for every case
         (WRONG, ["judge.differ.walk", "judge.differ.differ"], 0.35, 0.5),
         (WRONG, ["run.recording.copy_of"], 0.02, 0.5),
     ],

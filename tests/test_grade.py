@@ -60,7 +60,7 @@ def listening(folder):
 
 def graded(folder, out, *options):
     """Grade a folder; return the results by student and exercise, and all that was written."""
-    arguments = [str(folder), "--json", str(out), "--cell-seconds", "1", "--memory", "1000"]
+    arguments = [str(folder), "--json", str(out), "--cell-seconds", "2", "--memory", "1000"]
     every = "--exercises", *grade.course_exercises()
     assert grade.main([*arguments, *every, *options]) == 0
     written = json.loads(out.read_text("utf-8"))
@@ -226,7 +226,7 @@ def test_a_notebook_that_takes_all_or_hangs_costs_no_more_than_what_it_stops(muc
         ("hangs", "mask.1", "within 6 seconds"),
         ("hangs", "mask.3", "within 6 seconds"),
     )
-    assert found["hangs", "context.1"]["message"] == "no end after 1 seconds of running."
+    assert found["hangs", "context.1"]["message"] == "no end after 2 seconds of running."
     assert "raises NameError: name 'nothing'" in found["hangs", "context.3"]["message"]
 
 
