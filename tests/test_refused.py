@@ -30,7 +30,8 @@ from eleven_steps.beyond.tiny import TinyModel, without_head
 from eleven_steps.beyond.variants import *
 from eleven_steps.checks.know.exercises.paper import practice
 from eleven_steps.pictures import *
-from eleven_steps.pictures.charts import draw_growth
+from eleven_steps.pictures.charts import draw_dots, draw_growth, draw_squares
+from eleven_steps.pictures.done import draw_progress
 from helpers import examples
 from helpers.attention import (
     CausalAttention,

@@ -113,9 +113,14 @@ def draw_squares(
     """Draw amounts to scale: each a square whose area is its amount.
 
     Args:
-        amounts: what each square stands for, and how much of it there is, above 0.
+        amounts: what each square stands for, and how much of it there is.
         write: how an amount is written.
+
+    Raises:
+        ValueError: amounts is empty, or one of them is not positive.
     """
+    if not amounts or min(amounts.values()) <= 0:
+        raise ValueError(f"amounts are {dict(amounts)}: one or more positive ones are expected")
     largest = max(amounts.values()) ** 0.5
     label, gap = 0.36 * largest, 0.08 * largest  # the room that two lines of text take
     with chart() as figure:
@@ -192,9 +197,18 @@ def draw_dots(rows: Mapping[str, Sequence[float]], what: str, title: str) -> Pic
     Args:
         rows: for each question the share that each model reaches, the models in one order.
         what: what the shares are of.
+
+    Raises:
+        ValueError: there are no rows, a row has no shares or more than another, or a share is not
+            from 0 to 1.
     """
     rows = {name: [float(share) for share in shares] for name, shares in rows.items()}
-    (models,) = {len(shares) for shares in rows.values()}
+    lengths = {len(shares) for shares in rows.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ValueError(f"rows have {sorted(lengths)} shares: one number, not 0, is expected")
+    if not all(0 <= share <= 1 for shares in rows.values() for share in shares):
+        raise ValueError("rows hold a share that is not from 0 to 1")
+    (models,) = lengths
     with chart() as figure:
         axes = figure.subplots()
         for place, shares in enumerate(rows.values()):

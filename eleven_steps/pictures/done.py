@@ -24,8 +24,13 @@ def draw_progress(
             what follows the first dot.
         evening: those that belong to the evening: counted apart, with a strong edge.
         note: what else there is to say in words, after the picture's own.
+
+    Raises:
+        ValueError: there is no identifier at all.
     """
     every = [identifier for group in groups.values() for identifier in group]
+    if not every:
+        raise ValueError(f"groups are {dict(groups)}: one identifier or more are expected")
     columns = {name: group for name, group in groups.items() if len(group) <= DEEPEST}
     rows = {name: group for name, group in groups.items() if len(group) > DEEPEST}
     finished = [identifier for identifier in every if identifier in done]

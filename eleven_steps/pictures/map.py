@@ -42,7 +42,15 @@ def draw_map(steps: Sequence[TracedStep]) -> svg.Picture:
 
     Args:
         steps: the eleven steps of a trace.
+
+    Raises:
+        ValueError: steps are not the eleven of the course, in order.
     """
+    if [step.name for step in steps] != list(OPERATIONS):
+        raise ValueError(
+            f"steps are {', '.join(step.name for step in steps) or 'none'}: "
+            f"the eleven of a trace are expected, {', '.join(OPERATIONS)}"
+        )
     sizes = sizes_of({step.name: step for step in steps})
     rule = svg.Drawing(
         f'<path d="M0 0h{WIDTH}" style="stroke:{svg.LINE}" stroke-opacity="0.4"/>', 0, 5

@@ -29,7 +29,7 @@ def draw_running(scaled: torch.Tensor, values: torch.Tensor, size: int, block: i
         block: the block that was read last, from 0.
 
     Raises:
-        ValueError: there are too many keys to draw.
+        ValueError: there is no such block, or there are too many keys to draw.
 
     Source: "Online normalizer calculation for softmax" (2018), algorithm 3.
     """
@@ -37,6 +37,8 @@ def draw_running(scaled: torch.Tensor, values: torch.Tensor, size: int, block: i
         raise ValueError(f"scaled has {len(scaled)} scores: at most {MOST_KEYS} can be drawn")
     key = torch.arange(len(scaled))
     blocks = key.split(size)
+    if not 0 <= block < len(blocks):
+        raise ValueError(f"block is {block}: one from 0 to {len(blocks) - 1} is expected")
     start, end = blocks[block][0].item(), blocks[block][-1].item() + 1
     read = [scaled[: keys[-1] + 1] for keys in blocks[: block + 1]]
     largest = torch.stack([row.max() for row in read])

@@ -115,7 +115,8 @@ def film(
             sliders before it by name and returns them: only legal positions exist.
 
     Raises:
-        ValueError: a slider has no value, or there are more than 40 positions.
+        ValueError: a slider has no value, there are more than 40 positions, or a film has
+            something else of a slider's name.
     """
     names, table = tuple(positions), list(legal(positions))
     if not table or len(table) > MOST:
@@ -131,6 +132,8 @@ def film(
 
 def with_sliders(names: tuple[str, ...]) -> type[Film]:
     """Return the class of films whose sliders have these names: each is a trait, and checked."""
+    if taken := [name for name in names if hasattr(Film, name)]:
+        raise ValueError(f"a slider cannot be called {taken[0]}: a film has this name already")
     members = {name: traitlets.TraitType().tag(sync=True) for name in names}
     members |= {"check": traitlets.validate(*names)(Film.checked), "__module__": __name__}
     return type("Film", (Film,), members)

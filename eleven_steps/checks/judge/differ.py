@@ -263,7 +263,8 @@ def _of_several(walked: Walk) -> Difference | None:
     kind = re.search("'(tuple|list)'( object| and|$)|, not (tuple|list)", stop.failure.text)
     named = [(n, e) for n, e in stop.several.items() for node in nodes if n in _names(node)]
     line = stop.place.line  # where a helper may return it
-    made = [op.gave for op in walked.ops if any(call.line == line for call in op.calls)]
+    inner = (op.gave for op in walked.ops if any(call.line == line for call in op.calls))
+    made = [gave for gave in inner if gave and walked.readings[gave[0]].family != "const"]
     name, last = (named or [("return", e) for e in made[-1:]] or [("", [None])])[0]
     if not kind or not (numbers := walked.makers.get(last[-1])):
         return None
@@ -405,7 +406,7 @@ def _node_step(walked, node, path, readings, phase) -> int | None:
         return None
     given = [readings[part] for part in _outside_calls(node, readings)]
     scored = name == "add" and given and given[0].family == "scores"
-    if scored and f"self.{walked.stop.lost}" in ast.unparse(node):
+    if scored and walked.stop.lost in map(of_self, ast.walk(node)) and walked.stop.lost:
         given.append(Reading("const"))  # what is added to scores hides some
     if name in ("mul", "div") and not given and (isinstance(path[0], ast.Name) or phase > 2):
         return 7
