@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from eleven_steps.checks.know.exercises.paper import SHEET
-from eleven_steps.checks.know.exercises.tasks import QUIZZES, TASKS
-from eleven_steps.checks.know.sentences import wording
+from eleven_steps.checks.exercises import QUIZZES, TASKS
+from eleven_steps.checks.paper import SHEET
+from eleven_steps.checks.sentences import wording
 from eleven_steps.helpers.trace import STEPS
 from eleven_steps.pictures import Picture
 from eleven_steps.pictures.done import draw_progress

@@ -1,0 +1,188 @@
+"""What a class is asked, clause by clause: each function returns what ours has to return as well.
+
+A clause gets a module in eval mode, with the weights of a case, and the case. It returns tensors,
+texts or dictionaries of these. Which clauses there are, and what counts as equal, stands in
+checks/contract.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from eleven_steps.checks.asking.cases import Case, build, construct, fill, seeded
+from eleven_steps.checks.asking.copies import as_data
+from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.isolation import attempt
+
+DRAWS = 2000  # texts that are alike, of which each draws its own dropout
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a class gave in a clause, or the Failure that came instead."""
+
+    value: Any
+    building: bool = False  # whether the constructor raised
+
+    @property
+    def raised(self) -> bool:
+        """Whether a Failure came."""
+        return isinstance(self.value, Failure)
+
+
+def run_clause(cls: Any, name: str, case: Case, dropout: float = 0.0, new: bool = False) -> Reply:
+    """Build a module of a class and ask it one clause.
+
+    Args:
+        cls: a class, or a function that builds a module from the sizes of the lecture.
+        name: of the clause, a name in CLAUSES.
+        case: sizes, weights and x.
+        dropout: the share of weights to drop in training.
+        new: whether the module is asked as the constructor leaves it.
+    """
+    with torch.random.fork_rng(devices=[]):
+        module = attempt(construct if new else build, cls, case, dropout)
+        if isinstance(module, Failure):
+            return Reply(module, building=True)
+        if not isinstance(module, nn.Module):
+            return Reply(as_data(module), building=True)
+        torch.default_generator.manual_seed(5)
+        return Reply(attempt(_asked, CLAUSES[name], module, case))
+
+
+def _asked(clause: Callable[[nn.Module, Case], Any], module: nn.Module, case: Case) -> Any:
+    return as_data(clause(module, case))
+
+
+def _call(module: nn.Module, x: torch.Tensor) -> Any:
+    with torch.no_grad():
+        return module(x)
+
+
+def output(module: nn.Module, case: Case) -> Any:
+    """Return what comes out."""
+    return _call(module, case.x)
+
+
+def past_output(module: nn.Module, case: Case) -> Any:
+    """Return what comes out at all tokens but the last, once the last is another one."""
+    x = case.x
+    x[:, -1] += 1
+    return _call(module, x)[:, :-1]
+
+
+def second_text(module: nn.Module, case: Case) -> Any:
+    """Return what two texts give in one piece of memory, and the first once more."""
+    x, other = case.x, case.x.flip(0) + 1
+    kept = _call(module, x)
+    second = _call(module, other)
+    x.copy_(other)
+    return torch.stack([kept, second, _call(module, x), _call(module, case.x)])
+
+
+def other_lengths(module: nn.Module, case: Case) -> Any:
+    """Return what comes out after texts of every length were read, twice."""
+    for _ in range(2):
+        for n in range(1, case.num_tokens + 1):
+            last = _call(module, case.x[:, :n])
+    return last
+
+
+def after_training(module: nn.Module, case: Case) -> Any:
+    """Return what comes out in eval mode after two calls in training."""
+    module.train()(case.x + 1), module(case.x - 1)
+    return _call(module.eval(), case.x)
+
+
+def in_training(module: nn.Module, case: Case) -> Any:
+    """Return what comes out in training mode, where nothing is dropped."""
+    return _call(module.train(), case.x)
+
+
+def loaded(module: nn.Module, case: Case) -> Any:
+    """Return what comes out of a module that has read x once and then loads another's state."""
+    state = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    fill(module, replace(case, seed=case.seed + 1))
+    _call(module, case.x)
+    module.load_state_dict(state)
+    return _call(module, case.x)
+
+
+def given_x(module: nn.Module, case: Case) -> Any:
+    """Return x as it is after the call."""
+    x = case.x
+    _call(module, x)
+    return x
+
+
+def parameters(module: nn.Module, case: Case) -> Any:
+    """Return the shapes of what learns, by name, and what is kept where torch cannot find it."""
+    known = {id(one) for one in (*module.modules(), *module.parameters(), *module.buffers())}
+    learns = {n: tuple(p.shape) for n, p in module.named_parameters() if p.requires_grad}
+    held = {name: v if isinstance(v, list | tuple) else [v] for name, v in vars(module).items()}
+    loose = [
+        name
+        for name, some in held.items()
+        if any(isinstance(e, nn.Module | nn.Parameter) and id(e) not in known for e in some)
+    ]
+    return learns | dict.fromkeys(loose, "not registered")
+
+
+def first_weights(module: nn.Module, case: Case) -> Any:
+    """Return whether a new module can learn: where W_query and W_key are 0, neither moves."""
+    drawn = {name: bool(p.any()) for name, p in module.named_parameters() if p.dim() > 1}
+    return {name: drawn.get(name, True) for name in ("W_query.weight", "W_key.weight")}
+
+
+def gradients(module: nn.Module, case: Case) -> Any:
+    """Return the gradients of one sum of the output, after two backward passes."""
+    x = case.x.requires_grad_()
+    for _ in range(2):
+        out = module(x)
+        (out * seeded("direction", out.shape)).sum().backward()
+    return {"x": x.grad} | {n: p.grad for n, p in module.named_parameters() if p.requires_grad}
+
+
+def training_gradients(module: nn.Module, case: Case) -> Any:
+    """Return the same in training mode, where nothing is dropped."""
+    return gradients(module.train(), case)
+
+
+def dropped(module: nn.Module, case: Case) -> Any:
+    """Return mean and spread of the output in training, over many texts that are alike."""
+    return _spread(module.train(), case)
+
+
+def dropped_when_new(module: nn.Module, case: Case) -> Any:
+    """Return the same of a new module: its constructor leaves it in training mode."""
+    fill(module, case)
+    return _spread(module, case)
+
+
+def _spread(module: nn.Module, case: Case) -> dict[str, torch.Tensor]:
+    out = _call(module, case.x[:1].repeat(DRAWS, 1, 1))
+    return {"mean": out.mean(0), "spread": out.std(0)}
+
+
+def in_double(module: nn.Module, case: Case) -> Any:
+    """Return what comes out in float64, after a call in float32."""
+    _call(module, case.x)
+    return _call(module.double(), case.x.double())
+
+
+def on_second_device(module: nn.Module, case: Case) -> Any:
+    """Return the shape of what comes out on a device that has shapes alone."""
+    return tuple(_call(module.to("meta"), case.x.to("meta")).shape)
+
+
+CLAUSES: dict[str, Callable[[nn.Module, Case], Any]] = {
+    clause.__name__: clause
+    for clause in (
+        *(output, past_output, second_text, other_lengths, after_training, in_training, loaded),
+        *(given_x, parameters, first_weights, gradients, training_gradients),
+        *(dropped, dropped_when_new, in_double, on_second_device),
+    )
+}

@@ -1,0 +1,269 @@
+"""Run a learner's code so that nothing it does reaches the notebook around it.
+
+attempt calls their code and nothing of ours; the clock runs during such calls alone.
+"""
+
+import contextlib
+import ctypes
+import io
+import logging
+import random
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch._tensor_str import PRINT_OPTS  # torch shows these nowhere else
+
+from eleven_steps.checks.asking.failures import Failure
+
+TICK = 0.05  # seconds between two looks at the clock
+STRETCH = 0.25  # seconds that are looked at together
+IDLE = 0.01  # of a stretch: with less work it is idle
+CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
+# How each setting is read and written.
+SETTINGS = (
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_default_device, torch.set_default_device),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_num_threads, torch.set_num_threads),
+    (lambda: logging.root.manager.disable, logging.disable),
+    (lambda: {**vars(PRINT_OPTS)}, lambda options: torch.set_printoptions(**options)),
+    (lambda: torch.compile, lambda function: setattr(torch, "compile", function)),
+)
+
+
+class TimeUp(BaseException):
+    """The time limit has passed."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The person at the keyboard interrupts, as opposed to code that raises KeyboardInterrupt."""
+
+
+class World:
+    """The settings as they are now; put_back makes them so again."""
+
+    def __init__(self) -> None:
+        self.values = [read() for read, _ in SETTINGS]
+
+    def put_back(self) -> None:
+        """Undo what was set since."""
+        for (read, write), value in zip(SETTINGS, self.values, strict=True):
+            if read() != value:
+                write(value)
+
+
+class Clock:
+    """The seconds that a learner's code may take, in all calls together.
+
+    Seconds of work count. Those without work are idle, and count, where they come in a stretch: a
+    program that shares its processor with others gets some work done in each.
+    """
+
+    def __init__(self, seconds: float, world: World | None = None):
+        self.seconds, self.world, self.passed = seconds, world, 0.0
+        self.since: tuple[float, float] | None = None  # time and work as this stretch began
+        self.rung: type[BaseException] | None = None
+        self.lock = threading.RLock()  # a watchdog looks from another thread
+
+    def start(self) -> bool:
+        """Let it run; return whether it stood still before."""
+        with self.lock:
+            stood = self.since is None
+            self.since = self.since or (time.monotonic(), time.process_time())
+        return stood
+
+    def stop(self) -> bool:
+        """Let it stand; return whether it ran before."""
+        with self.lock:
+            ran = self.since is not None
+            stretch, self.since = self._stretch(), None
+            self.passed += stretch
+        return ran
+
+    def over(self) -> bool:
+        """Whether the seconds are used up; to be asked often while it runs."""
+        with self.lock:
+            if self.since is not None and time.monotonic() - self.since[0] >= STRETCH:
+                self.stop()
+                self.start()
+            return self.since is not None and self.passed + self._stretch() >= self.seconds
+
+    def _stretch(self) -> float:
+        if self.since is None:
+            return 0.0
+        passed, worked = time.monotonic() - self.since[0], time.process_time() - self.since[1]
+        return passed if passed >= STRETCH and worked < IDLE * passed else worked
+
+
+_clocks: list[Clock | None] = []  # the last one counts; None while code of ours runs
+
+
+def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a learner's function; return what it returns, or a Failure whatever it raises.
+
+    Raises:
+        TimeUp, Stopped: the clock and the person at the keyboard go through; code that raises
+            these by itself does not.
+    """
+    clock = _clocks[-1] if _clocks else None
+    begun = clock is not None and clock.start()
+    try:
+        return function(*args, **options)
+    except BaseException as error:
+        if clock is not None and clock.rung is not None and type(error) is clock.rung:
+            raise
+        return Failure.of(error)
+    finally:
+        if begun:
+            clock.stop()
+        if clock is not None and clock.world is not None:
+            clock.world.put_back()
+
+
+@contextlib.contextmanager
+def clock_paused() -> Iterator[None]:
+    """Let the clock stand while code of ours runs, within a learner's call or in its place."""
+    clock = _clocks[-1] if _clocks else None
+    paused = clock is not None and clock.stop()
+    _clocks.append(None)
+    try:
+        yield
+    finally:
+        _clocks.pop()
+        if paused:
+            clock.start()
+
+
+@contextlib.contextmanager
+def timed(seconds: float, world: World | None = None) -> Iterator[Clock]:
+    """Stop a learner's code after so many seconds, for all attempts in the body together."""
+    clock = Clock(seconds, world)
+    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    with (_alarm if main else _watchdog)(clock), _raised_again():
+        _clocks.append(clock)
+        try:
+            yield clock
+        finally:
+            _clocks.pop()
+
+
+@contextlib.contextmanager
+def _raised_again() -> Iterator[None]:
+    """Let nobody hear of what rings where Python drops it, as in a callback of a weak reference.
+
+    The next tick raises it once more.
+    """
+    hook = sys.unraisablehook
+
+    def quiet(dropped: Any) -> None:
+        if dropped.exc_type not in (TimeUp, Stopped):
+            hook(dropped)
+
+    sys.unraisablehook = quiet
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[World]:
+    """Run the body without a sound, on one thread, in float32, with gradients; then put all back.
+
+    It gets the world as it is there. Afterwards random numbers go on as if none had been drawn.
+    """
+    before, states, stdin = World(), (random.getstate(), np.random.get_state()), sys.stdin
+    compiled = "torch._dynamo" in sys.modules  # else nothing is, and asking would load it
+    with (
+        torch.compiler.set_stance("force_eager") if compiled else contextlib.nullcontext(),
+        torch.random.fork_rng(devices=[]),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        sys.stdin = io.StringIO()
+        try:
+            torch.set_default_dtype(torch.float32)
+            torch.set_num_threads(1)
+            torch.set_grad_enabled(True)
+            torch.compile = _as_it_is
+            logging.disable()
+            yield World()
+        finally:
+            sys.stdin = stdin
+            before.put_back()
+            random.setstate(states[0])
+            np.random.set_state(states[1])
+
+
+def _as_it_is(model: Any = None, **options: Any) -> Any:
+    """Stand in for torch.compile, whose seconds are not a class's own: the numbers are the same."""
+    return model if callable(model) else lambda function: function
+
+
+@contextlib.contextmanager
+def isolated(seconds: float) -> Iterator[Clock]:
+    """Keep the world as it is around a check, and a learner's code to so many seconds in all."""
+    with silenced() as world, timed(seconds, world) as clock:
+        yield clock
+
+
+@contextlib.contextmanager
+def _alarm(clock: Clock) -> Iterator[None]:
+    def tick(number, frame):
+        stopped = clock.rung is Stopped and clock.since is not None
+        if stopped or clock.over():
+            clock.rung = clock.rung or TimeUp
+            raise clock.rung
+
+    def interrupt(number, frame):
+        clock.rung = Stopped
+        raise Stopped
+
+    alarm = signal.signal(signal.SIGALRM, tick)
+    keyboard = signal.getsignal(signal.SIGINT)
+    if keyboard is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    timer = signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, alarm)
+        signal.signal(signal.SIGINT, keyboard)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+
+
+@contextlib.contextmanager
+def _watchdog(clock: Clock) -> Iterator[None]:
+    me, done = threading.get_ident(), threading.Event()
+    raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+    def watch():
+        while not done.wait(TICK):
+            if clock.over():
+                clock.rung = TimeUp
+                raise_in_thread(ctypes.c_ulong(me), ctypes.py_object(TimeUp))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def type_name(thing: Any) -> str:
+    """Return the name of the type of thing, as short as messages need it."""
+    if type(thing) is torch.Tensor and (thing.layout, thing.device.type) != CPU_STRIDED:
+        return f"{thing.layout} tensor on {thing.device.type}"
+    return str(type(thing).__name__)[:40]

@@ -1,0 +1,152 @@
+"""What "right" means: the class gives what ours gives, clause by clause.
+
+A clause is a function of asking/clauses.py, the cases it is asked in, and what counts as equal. The
+table of docs/checks.md is made of CONTRACT.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.asking.cases import (
+    BIASED,
+    CASES,
+    FEW,
+    LONGER,
+    MAIN,
+    TOLERANCE,
+    Case,
+    close,
+)
+from eleven_steps.checks.asking.clauses import DRAWS, Reply, run_clause
+from eleven_steps.checks.asking.isolation import clock_paused
+from eleven_steps.checks.asking.questions import ask
+
+SHARE = 0.3  # of the weights to be dropped
+NOT_TRIED = (
+    "Not tried: other sizes and longer texts, half precision, padding and other masks, a KV cache, "
+    "compiled code."
+)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One line of the contract, asked in one case."""
+
+    promise: str  # in words
+    name: str  # of the function in asking/clauses.py
+    case: Case
+    step: int | None = None  # that a difference is about, where the clause says so
+    dropout: float = 0.0
+    new: bool = False  # whether the module is asked as its constructor leaves it
+    agree: Callable[[Any, Any], bool] = lambda one, other: equal(one, other)
+
+
+def _promise(
+    promise: str, name: str, *cases: Case, shares: tuple[float, ...] = (0.0,), **options: Any
+) -> list[Clause]:
+    each = ((case, share) for case in cases for share in shares)
+    return [Clause(promise, name, case, dropout=share, **options) for case, share in each]
+
+
+def equal(one: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
+    """Say whether two answers agree, numbers to rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            equal(one[name], other[name], tolerance) for name in one
+        )
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return close(one, other, tolerance)
+    return type(one) is type(other) and one == other
+
+
+def like_draws(one: Any, other: Any) -> bool:
+    """Say whether mean and spread of many draws agree, as far as so many draws can tell."""
+    fits = isinstance(one, dict) and one.keys() == other.keys()
+    if not fits or any(e.shape != other["mean"].shape for e in one.values()):
+        return False
+    off = 8 * other["spread"] / DRAWS**0.5 + 1e-3
+    near = (one["spread"] - other["spread"]).abs() <= 0.2 * other["spread"] + 1e-3
+    return bool(((one["mean"] - other["mean"]).abs() <= off).all() and near.all())
+
+
+OUTPUT, DROPPED = "the output in eval mode", "what dropout does in training"
+CONTRACT: tuple[Clause, ...] = (
+    *_promise("parameters of ours' names and shapes", "parameters", MAIN, BIASED, new=True, step=2),
+    *_promise(OUTPUT, "output", *CASES),
+    *_promise("no token sees its future", "past_output", MAIN, step=6),
+    *_promise("x is left as it is", "given_x", MAIN),
+    *_promise("the same x, another text and back", "second_text", MAIN),
+    *_promise("texts of other lengths and back", "other_lengths", LONGER),
+    *_promise("another module's state is loaded", "loaded", MAIN),
+    *_promise("new weights that can learn", "first_weights", BIASED, new=True, step=2),
+    *_promise("the gradients", "gradients", BIASED, LONGER),
+    *_promise("the output in training, without dropout", "in_training", MAIN, LONGER),
+    *_promise("the gradients in training", "training_gradients", BIASED),
+    *_promise("training and back to eval mode", "after_training", MAIN),
+    *_promise("no dropout in eval mode", "output", MAIN, shares=(SHARE,), step=7),
+    *_promise(DROPPED, "dropped", FEW, shares=(SHARE, SHARE / 3), step=7, agree=like_draws),
+    *_promise(
+        *("dropout acts in a new module", "dropped_when_new", FEW),
+        **{"shares": (SHARE,), "step": 7, "new": True, "agree": like_draws},
+    ),
+    *_promise("the output in float64", "in_double", MAIN),
+    *_promise("the output on a second device", "on_second_device", MAIN),
+)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A clause in which a class does not give what the reference gives."""
+
+    clause: Clause
+    reply: Reply
+    right: Any
+
+
+def asked(cls: Any, clause: Clause) -> Reply:
+    """Ask a class one clause, wherever it lives."""
+    question = clause.name, clause.case, clause.dropout, clause.new
+    reply = ask(cls, "run_clause", *question)
+    return reply if isinstance(reply, Reply) else Reply(reply, building=True)
+
+
+@functools.lru_cache(4096)
+def expected(reference: Any, clause: Clause) -> Reply:
+    """What the class to be equal to gives."""
+    with clock_paused():
+        return run_clause(reference, clause.name, clause.case, clause.dropout, clause.new)
+
+
+def broken_clauses(cls: Any, reference: Any, equal_widths: bool = False) -> Iterator[Broken]:
+    """Yield the clauses that a class breaks, in the order of the contract.
+
+    Where the reference raises, because it does not exist at these sizes, nothing is asked.
+
+    Args:
+        cls: the class, or an answer that lives elsewhere.
+        reference: the class to be equal to.
+        equal_widths: whether it is asked at d_in = d_out alone.
+    """
+    for clause in contract_of(equal_widths):
+        right = expected(reference, clause)
+        if right.raised:
+            continue
+        reply = asked(cls, clause)
+        if reply.raised or reply.building or not clause.agree(reply.value, right.value):
+            yield Broken(clause, reply, right.value)
+
+
+@functools.cache
+def contract_of(equal_widths: bool) -> tuple[Clause, ...]:
+    """The contract, at the sizes that a class takes."""
+    if not equal_widths:
+        return CONTRACT
+    return tuple(
+        replace(clause, case=replace(clause.case, d_in=clause.case.d_out)) for clause in CONTRACT
+    )

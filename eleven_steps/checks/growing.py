@@ -1,0 +1,203 @@
+"""Judge a class in progress: its forward returns what an earlier step makes."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.asking.cases import MAIN, OTHER, TASK_CASES, Case
+from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.isolation import attempt
+from eleven_steps.checks.asking.questions import is_remote, kind_of
+from eleven_steps.checks.attention import judge_class, of_clause
+from eleven_steps.checks.blame import Blame, Search
+from eleven_steps.checks.contract import Broken, Clause, asked, equal, expected
+from eleven_steps.checks.place import find, placed, search_class
+from eleven_steps.checks.puts import TENSORS
+from eleven_steps.checks.reference import play
+from eleven_steps.checks.right import same
+from eleven_steps.checks.verdict import Verdict, say
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import SHAPES, STEPS
+
+RETURNED = "what forward returns so far"
+WHITEBOARD = TASK_CASES[0]
+LAYERS = ("W_query", "W_key", "W_value", "out_proj")
+
+
+def judge_growing(cls: Any) -> Verdict:
+    """Say how far a class in progress is right, or what is wrong with it first."""
+    sort, name = kind_of(cls)
+    if sort != "module class":
+        return say("built_already") if sort == "module" else say("no_class", name=name)
+    if verdict := _constructor(cls):
+        return verdict
+    replies = {case: asked(cls, Clause(RETURNED, "output", case)) for case in (MAIN, OTHER)}
+    if all(reply.value is ... for reply in replies.values()):
+        return _begun(cls)
+    right = [
+        number
+        for number, step in enumerate(STEPS, 1)
+        if number > 1 and all(equal(replies[case].value, goal(step, case)) for case in replies)
+    ]
+    if right and right[-1] == len(STEPS):
+        return judge_class(cls, MultiHeadAttention)
+    if right:
+        return so_far(right[-1])
+    found = _found(cls, replies[MAIN].value)
+    if found:
+        kind = "error" if replies[MAIN].raised else "value"
+        verdict = placed(Verdict(kind, step=found[0].step), *found)
+    else:
+        verdict = of_clause(Broken(Clause(RETURNED, "output", MAIN), replies[MAIN], None))
+    return replace(verdict, reached=max((verdict.step or 1) - 1, 0))
+
+
+def _constructor(cls: Any) -> Verdict | None:
+    """What is wrong with the constructor, or what of it is still to come."""
+    clause = Clause("the layers of the constructor", "parameters", MAIN, step=2, new=True)
+    reply, right = asked(cls, clause), expected(MultiHeadAttention, clause).value
+    broken = Broken(clause, reply, right)
+    if reply.raised:
+        found = None if is_remote(cls) else find(lambda: search_class(cls, MAIN))
+        verdict = Verdict("error", step=2)
+        return placed(replace(verdict, step=found[0].step), *found) if found else of_clause(broken)
+    have = reply.value if isinstance(reply.value, dict) else {}
+    if any(not equal(have[name], right.get(name)) for name in have):
+        return of_clause(broken)
+    lacks = [name for name in LAYERS if f"{name}.weight" not in have]
+    if len(lacks) == len(LAYERS):
+        return say("no_layers")
+    return say("layers_to_come", these=", ".join(lacks)) if lacks else None
+
+
+def so_far(number: int) -> Verdict:
+    """The verdict on a class that is right up to a step."""
+    following = STEPS[number]
+    values = {"next": number + 1, "name": following, "letters": SHAPES[following]}
+    verdict = say("right_so_far" if number > 1 else "constructor_right", number=number, **values)
+    return replace(verdict, step=number, reached=number)
+
+
+def goal(step: str, case: Case) -> Any:
+    """What forward returns once a step is done."""
+    tensors = tuple(play(case).steps[step].values())
+    return tensors if len(tensors) > 1 else tensors[0]
+
+
+def _begun(cls: Any) -> Verdict:
+    """A class that returns `...`: what its forward has made by then counts."""
+    search = None if is_remote(cls) else attempt(search_class, cls, MAIN)
+    return so_far(steps_made(search) if isinstance(search, Search) else 1)
+
+
+def steps_made(search: Search) -> int:
+    """The last step of which something right was made, and of all before it."""
+    reads = [seen.read for seen in search.seen.values() if seen.read]
+    done = frozenset({1}).union(*(read.steps for read in reads if read.kind in ("x", *TENSORS)))
+    return max(n for n in done if set(range(1, n + 1)) <= done)
+
+
+def _found(cls: Any, came: Any) -> tuple[Blame, Search] | None:
+    """The fault on the way to the step that what is returned is meant for.
+
+    Which step that is, nobody says. It is none before the last one reached, and of the others that
+    for which the earliest expression has to be put right.
+    """
+    first = None if is_remote(cls) else attempt(search_class, cls, MAIN)
+    if not isinstance(first, Search):
+        return None
+    count = len(came) if isinstance(came, tuple) else 1
+    order = [spot.number for spot in first.seen]
+    best: tuple[Blame, Search] | None = None
+    for step in STEPS[max(steps_made(first), 2) - 1 :]:
+        if not isinstance(came, Failure) and count != len(play(MAIN).steps[step]):
+            continue
+        found = find(lambda step=step: search_class(cls, MAIN, goal=lambda case: goal(step, case)))
+        if found and found[0].need and not _undoes(*found):
+            place = order.index(found[0].spot.number)
+            if not best or place < order.index(best[0].spot.number):
+                best = found
+    return best
+
+
+def _undoes(found: Blame, search: Search) -> bool:
+    """Whether what is needed is what the expression takes: then that step is done already."""
+    reads = [search.seen[part].read for part in found.spot.children if part in search.seen]
+    return any(
+        read and read.kind == found.need.kind and read.steps >= found.need.steps for read in reads
+    )
+
+
+# A class step by step on the whiteboard
+
+
+@dataclass(frozen=True)
+class StepRead:
+    """One step of a class."""
+
+    name: str
+    state: str  # done; next; wrong, the first that is not right; dark, where nothing is known
+    tensors: dict[str, torch.Tensor]  # the class's own; of a wrong step what stands in their places
+    right: dict[str, torch.Tensor]  # what they should be
+
+
+@dataclass(frozen=True)
+class ClassRead:
+    """How far a class is right on the whiteboard."""
+
+    cls: Any
+    says: str  # what check says of it
+    steps: tuple[StepRead, ...]  # all eleven
+
+    @property
+    def whole(self) -> bool:
+        """Whether all eleven steps are right."""
+        return all(step.state == "done" for step in self.steps)
+
+
+def read_steps(cls: Any, verdict: Verdict) -> ClassRead:
+    """Read how far a class is right, in its own tensors."""
+    found = find(lambda: search_class(cls, WHITEBOARD))
+    search = found[1] if found else attempt(search_class, cls, WHITEBOARD)
+    tensors = []
+    if isinstance(search, Search):
+        kept = [seen.kept for seen in search.seen.values()]
+        tensors = [e for e in kept if isinstance(e, torch.Tensor) and e.is_floating_point()]
+    wrong = None
+    if verdict.kind not in ("right", "so far", "unfinished", "failed"):
+        wrong = min(verdict.step or verdict.reached + 1, len(STEPS))
+    rows = enumerate(play(WHITEBOARD).steps.items(), 1)
+    done = max((n for n, (_, right) in rows if n > 1 and _has(tensors, right)), default=1)
+    done = len(STEPS) if verdict.passed else min(done, wrong - 1) if wrong else done
+    steps = []
+    for number, (step, right) in enumerate(play(WHITEBOARD).steps.items(), 1):
+        state = "done" if number <= done else "wrong" if number == wrong else "dark"
+        if wrong is None and number == done + 1:
+            state = "next"
+        own = {}
+        if state == "done":
+            own = {name: _own(tensors, tensor) for name, tensor in right.items()}
+        elif state == "wrong":
+            own = {name: _near(tensors, found, tensor) for name, tensor in right.items()}
+        kept = {name: tensor.float() for name, tensor in own.items() if tensor is not None}
+        steps.append(StepRead(step, state, kept, right))
+    return ClassRead(cls, verdict.message, tuple(steps))
+
+
+def _own(tensors: list[torch.Tensor], right: torch.Tensor) -> torch.Tensor | None:
+    return next((own for own in tensors if same(right, own)), None)
+
+
+def _has(tensors: list[torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
+    return all(_own(tensors, tensor) is not None for tensor in right.values())
+
+
+def _near(
+    tensors: list[torch.Tensor], found: tuple[Blame, Search] | None, right: torch.Tensor
+) -> torch.Tensor | None:
+    """What stands in the place of a right tensor: itself, or what the place at fault gives."""
+    own = _own(tensors, right)
+    value = found[0].seen.kept if found and own is None else own
+    plain = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value if plain and value.dim() == right.dim() else None

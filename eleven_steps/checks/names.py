@@ -1,0 +1,78 @@
+"""The name of a mistake: the class of the catalogue that behaves as the learner's does."""
+
+import functools
+from typing import Any
+
+from eleven_steps.checks.asking.cases import CASES, FEW, LONGER
+from eleven_steps.checks.asking.clauses import Reply, run_clause
+from eleven_steps.checks.asking.isolation import clock_paused
+from eleven_steps.checks.contract import CONTRACT, Clause, asked, expected
+from eleven_steps.checks.mistakes import MISTAKES, Mistake, class_of, edited_source
+from eleven_steps.helpers.attention import MultiHeadAttention
+
+# What tells the mistakes of the catalogue apart.
+TELLING = ("output", "parameters", "gradients", "dropped")
+TOLD_BY = [
+    clause
+    for clause in CONTRACT
+    if clause.name in TELLING
+    and clause.case in (*CASES, FEW, LONGER)
+    and not clause.dropout
+    or clause.name == "dropped"
+]
+
+
+def named_mistake(
+    cls: Any, causal: bool = True, reference: Any = MultiHeadAttention
+) -> tuple[Mistake | None, bool]:
+    """Find the mistake of the catalogue that gives the same wherever it is asked.
+
+    Returns:
+        the mistake, and whether it is sure: there is something that both compute, and that is
+        wrong. Of two classes that always raise, the same words of torch's are no proof.
+    """
+    own: dict[Clause, Reply] = {}
+    unsure = None
+    for name, mistake in MISTAKES.items():
+        sure, words = False, True
+        for clause in TOLD_BY:
+            if sure and clause.name == "dropped":
+                continue  # of wrong weights nobody can tell that they are what is dropped
+            theirs = of_planted(name, clause, causal)
+            if theirs is None:
+                break
+            if clause not in own:
+                own[clause] = asked(cls, clause)
+            reply = own[clause]
+            if reply.raised and theirs.raised:
+                same = reply.value.text == theirs.value.text
+                sure |= reply.building and same
+                words &= same
+            elif reply.raised or theirs.raised or not clause.agree(reply.value, theirs.value):
+                break
+            else:
+                right = expected(reference, clause)
+                sure |= not clause.agree(theirs.value, right.value)
+        else:
+            if sure:
+                return mistake, True
+            unsure = unsure or (mistake if words else None)
+    return unsure, False
+
+
+@functools.cache
+def of_planted(name: str, clause: Clause, causal: bool) -> Reply | None:
+    """What the class with a mistake gives in a clause; None where it has no place."""
+    cls = _planted(name, causal)
+    if cls is None:
+        return None
+    with clock_paused():
+        return run_clause(cls, clause.name, clause.case, clause.dropout, clause.new)
+
+
+@functools.cache
+def _planted(name: str, causal: bool) -> type | None:
+    try:
+        return class_of(edited_source(name, causal=causal))
+    except ValueError:  # it changes the mask, and there is none
+        return None

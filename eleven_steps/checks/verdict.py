@@ -1,0 +1,240 @@
+"""A verdict: whether an answer is right and, if not, where, what is wrong, and what to do."""
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any
+
+import torch
+
+from eleven_steps.checks.asking.failures import visible
+from eleven_steps.checks.asking.isolation import type_name
+from eleven_steps.checks.sentences import SENTENCES, wording
+from eleven_steps.helpers.trace import STEPS
+
+MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
+WRONG_MARK = "✗", "warn"
+UNJUDGED = "unread", "failed", "unknown"  # kinds that say nothing of the answer
+LABELS = {"wrong": "Wrong:", "gets": "You get:", "expected": "Expected:", "hint": "Hint:"}
+WIDTH = 10  # of a label with the space behind it
+CODE = re.compile(r"`[^`]+`")
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """What check or check_attention says of an answer; true if it is right."""
+
+    # right, unfinished, so far (right as far as it goes), or what is wrong: type, shape, nan,
+    # value, mistake, error; failed where the check itself did; unread where a class cannot be
+    # judged; unknown where there is no such exercise
+    kind: str
+    text: str = ""  # where nothing is wrong, all that there is to say
+    # One line each where something is wrong; "" where nothing is known for certain
+    wrong: str = ""
+    gets: str = ""
+    expected: str = ""
+    hint: str = ""
+    exercise: str = ""  # the identifier, "scores.1" for example; "" for a class on its own
+    step: int | None = None  # the first wrong one, 1 to 11; None where none is, or can be told
+    line: int | None = None  # of the learner's file or cell, where the place is known
+    code: str = ""  # that line as it is typed
+    mistakes: tuple[str, ...] = ()  # of the catalogue
+    note: str = ""  # about what was not tried, or about writing the progress down
+    printed: str = field(default="", compare=False)  # the beginning of what the answer printed
+    # What a pencil-and-paper problem starts from, and the matrices that it asks for, by name
+    given: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
+    sizes: dict[str, int] = field(default_factory=dict, compare=False)
+    solution: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
+    reached: int = 0  # the last step whose tensors are right, of a class
+
+    def __post_init__(self) -> None:
+        for name in ("text", *LABELS, "code", "note", "printed"):  # errors may hold anything
+            object.__setattr__(self, name, visible(getattr(self, name)))
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    @property
+    def passed(self) -> bool:
+        """Whether the answer is right."""
+        return self.kind == "right"
+
+    @property
+    def mistake(self) -> str | None:
+        """The first catalogued mistake that the message names, or None."""
+        return self.mistakes[0] if self.mistakes else None
+
+    @property
+    def rows(self) -> dict[str, str]:
+        """What is wrong, what comes out, what is expected and what to do, by label."""
+        return {label: getattr(self, name) for name, label in LABELS.items() if getattr(self, name)}
+
+    @property
+    def place(self) -> str:
+        """The step of a class, and the line."""
+        step = f"step {step_named(self.step)}" if self.step and not self.exercise else ""
+        line = f"line {self.line}: `{self.code}`" if self.line else ""
+        return ", ".join(filter(None, (step, line)))
+
+    @property
+    def message(self) -> str:
+        """All that is said, without the mark and the exercise's name."""
+        rows = [f"  {label:{WIDTH}}{text}" for label, text in self.rows.items()]
+        return "\n".join(filter(None, (together(self.place, self.text), *rows)))
+
+    @property
+    def title(self) -> str:
+        """The exercise, or in one or two words what is said of a class."""
+        return self.exercise or ("passed" if self.passed else "not yet")
+
+    def __str__(self) -> str:
+        mark, _ = MARKS.get(self.kind, WRONG_MARK)
+        before = ":" if self.text else "," if self.place else ""
+        head = f"{mark} {self.exercise}{before} " if self.exercise else f"{mark} "
+        first, *rest = self.message.split("\n")
+        if not self.text and not self.place:  # the rows stand below the name
+            first, rest = "", [first, *rest]
+        lines = [f"{head}{first}".rstrip(), *rest, *filter(None, [self.note and f"  {self.note}"])]
+        if self.printed.strip():
+            lines += [wording("it_printed"), *(f"  {e}" for e in self.printed.rstrip().split("\n"))]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """The message, which a failing assert of a test then shows."""
+        return str(self)
+
+    @property
+    def display(self) -> str:
+        """The verdict as HTML, readable in light and dark themes."""
+        mark, colour = MARKS.get(self.kind, WRONG_MARK)
+        head = " ".join(filter(None, (self.place, self.text)))
+        rows = "".join(
+            f"<tr><th scope='row' style='text-align:left;vertical-align:top;padding:0 1em 0 0;"
+            f"font-weight:normal;opacity:.75;background:none'>{label}</th>"
+            f"<td style='text-align:left;padding:0;background:none'>{_html(text)}</td></tr>"
+            for label, text in self.rows.items()
+        )
+        table = f"<table style='margin:2px 0;border:0'>{rows}</table>" if rows else ""
+        note = f"<div style='opacity:.75'>{_html(self.note)}</div>" if self.note else ""
+        printed = (
+            f"<details open><summary>{wording('it_printed')}</summary>"
+            f"<pre>{escape(self.printed.rstrip())}</pre></details>"
+        )
+        return (
+            f'<div role="group" aria-label="Verdict: {escape(self.title)}" style="border-left:4px '
+            f'solid var(--jp-{colour}-color1,#757575);padding:2px 10px">{mark} '
+            f"<strong>{escape(self.title)}:</strong> {_html(head)}{table}{note}"
+            f"{printed if self.printed.strip() else ''}</div>"
+        )
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.display, "text/plain": str(self)}
+
+
+def _html(text: str) -> str:
+    return re.sub(r"`(.+?)`", r"<code>\1</code>", escape(text))
+
+
+def say(name: str, step: int | None = None, /, **values: Any) -> Verdict:
+    """Make the verdict of a sentence by its name, with values in its braces."""
+    kind, text, hint = SENTENCES[name]
+    text, hint = (" ".join(part.format(**values).split()) for part in (text, hint))
+    if kind in MARKS or kind in UNJUDGED:
+        return Verdict(kind, together(text, hint), step=step)
+    return Verdict(kind, wrong=text, hint=hint, step=step)
+
+
+def say_mistake(sentence: str, identifier: str | None = None, step: int | None = None) -> Verdict:
+    """Make the verdict of a usual wrong answer: what is wrong, and what to do behind a colon."""
+    wrong, hint = with_hint(sentence)
+    mistakes = (identifier,) if identifier else ()
+    return Verdict("mistake", wrong=wrong, hint=hint, step=step, mistakes=mistakes)
+
+
+def with_hint(sentence: str) -> tuple[str, str]:
+    """Take a sentence apart: what is wrong, and behind a colon, or as a question, a hint."""
+    plain = CODE.sub(lambda code: "x" * len(code[0]), re.sub(r"\([^)]*\)", _blank, sentence))
+    if ": " in plain:
+        at = plain.index(": ")
+        return f"{sentence[:at]}.", f"{sentence[at + 2 :][:1].upper()}{sentence[at + 3 :]}"
+    *others, last = re.split(r"(?<=[.?!]) (?=[A-Z`0-9])", sentence)
+    return (" ".join(others), last) if others and last.endswith("?") else (sentence, "")
+
+
+def _blank(found: re.Match) -> str:
+    return "x" * len(found[0])
+
+
+def without_code(verdict: Verdict) -> Verdict:
+    """Return a verdict whose hint has no code: the first wrong try does not show the answer."""
+    parts = re.split(r"(?<=[.?!]) ", verdict.hint)
+    return replace(verdict, hint=" ".join(part for part in parts if not CODE.search(part)))
+
+
+def honestly(judge: Callable[..., Verdict], *arguments: Any) -> Verdict:
+    """Run a judge; a fault of ours in it is no verdict on the answer, and is said to be ours.
+
+    Where the environment variable ELEVEN_STEPS_STRICT is set, as in our tests, it is raised.
+    """
+    try:
+        return judge(*arguments)
+    except Exception as error:
+        if os.environ.get("ELEVEN_STEPS_STRICT"):
+            raise
+        return say("check_failed", error=f"{type(error).__name__}: {error}")
+
+
+# The words
+
+
+def step_named(step: int) -> str:
+    """A step by its number and its name, as a message names it."""
+    return f"{step} ({STEPS[step - 1]})"
+
+
+def together(*sentences: str) -> str:
+    """Join sentences; empty ones are left out."""
+    return " ".join(filter(None, sentences))
+
+
+def listed(names: Sequence[str], quote: str = "`") -> str:
+    """Names as a sentence lists them: `a`, `b` and `c`."""
+    *others, last = (f"{quote}{name}{quote}" for name in names)
+    return " and ".join(filter(None, (", ".join(others), last)))
+
+
+def described(thing: Any, rows: bool = True) -> str:
+    """Say what was handed over in place of a number, a tensor or, if rows, a matrix."""
+    kind, parts = type(thing), thing
+    if kind not in (list, tuple):
+        return wording("of_type", type=type_name(thing))
+    if len(thing) > 1 and all(type(part) is torch.Tensor for part in thing):
+        shapes = " and ".join(dict.fromkeys(str(tuple(part.shape)) for part in thing))
+        return wording("of_tensors", type=kind.__name__, count=len(thing), shapes=shapes)
+    if kind is tuple and len(thing) == 1 and type(thing[0]) is torch.Tensor:
+        return wording("of_a_comma")
+    if rows and thing and all(type(row) in (list, tuple) for row in thing):
+        lengths = dict.fromkeys(str(len(row)) for row in thing)
+        if len(lengths) > 1:
+            return wording("of_rows", type=kind.__name__, lengths=" and ".join(lengths))
+        parts = [number for row in thing for number in row]
+    odd = next((type_name(e) for e in parts if type(e) not in (int, float)), "")
+    return wording("of_odd_parts" if odd else "of_numbers", type=kind.__name__, odd=odd)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The one of some names that is like another; "" where none is."""
+    lowered = {known.lower(): known for known in reversed([*names])}
+    near = difflib.get_close_matches(name.lower(), lowered, 1, 0.7)
+    return lowered[near[0]] if near else ""
+
+
+def sized(shape: tuple[int, ...]) -> str:
+    """Say how many numbers there are."""
+    if shape == (1,):
+        return wording("row_of_one")
+    name = ("one_number", "row", "matrix", "of_shape")[min(len(shape), 3)]
+    return wording(name, size=" x ".join(map(str, shape)), shape=shape)
