@@ -77,8 +77,8 @@ def like_draws(one: Any, other: Any) -> bool:
 
 OUTPUT, DROPPED = "the output in eval mode", "what dropout does in training"
 CONTRACT: tuple[Clause, ...] = (
-    *_promise("parameters of ours' names and shapes", "parameters", MAIN, BIASED, new=True, step=2),
     *_promise(OUTPUT, "output", *CASES),
+    *_promise("what learns, by name and shape", "parameters", MAIN, BIASED, new=True, step=2),
     *_promise("no token sees its future", "past_output", MAIN, step=6),
     *_promise("x is left as it is", "given_x", MAIN),
     *_promise("the same x, another text and back", "second_text", MAIN),

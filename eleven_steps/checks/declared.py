@@ -108,7 +108,16 @@ class _Filled(_Declared):
         for name in wanted | held:  # functional_call would take any
             if held.get(name) != wanted.get(name):
                 raise Undeclared(_misfit(name, held.get(name), wanted.get(name)))
-        self.called = _Caller(inner.requires_grad_(False), self.call)
+        # Kept apart, so that this module has the four layers and nothing else.
+        object.__setattr__(self, "called", _Caller(inner.requires_grad_(False), self.call))
+
+    def _apply(self, function, recurse=True):
+        self.called._apply(function)
+        return super()._apply(function, recurse)
+
+    def train(self, mode=True):
+        self.called.train(mode)
+        return super().train(mode)
 
     def forward(self, x):
         held = {f"inner.{name}": tensor for name, tensor in self.state(self).items()}

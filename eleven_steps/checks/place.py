@@ -20,7 +20,7 @@ from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.declared import with_class, written_class
 from eleven_steps.checks.right import Known, right_of
 from eleven_steps.checks.sentences import wording
-from eleven_steps.checks.verdict import Verdict
+from eleven_steps.checks.verdict import Verdict, listed
 from eleven_steps.checks.watch import Watch
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import STEPS
@@ -118,7 +118,8 @@ def _gets(found: Blame, part: Blame, search: Search) -> str:
         return f"{text} is {shape}{dtype}."
     if search.error and found.need is None:
         return f"an error: {_error(search.error)}."
-    return f"{text} is {_value(value, letters)}."
+    came = _value(value, letters)
+    return f"{came}." if came.startswith(part.spot.text) else f"{text} is {came}."
 
 
 def _expected(part: Blame, search: Search) -> str:
@@ -136,6 +137,8 @@ def _expected(part: Blame, search: Search) -> str:
         return f"{value} = {_letter(value, letters)}."
     if need.kind == "factor":
         return f"{value:.4g} = {need.name}."
+    if isinstance(value, nn.Linear):
+        return f"{_value(value, letters)}, {need.name}."
     return f"{need.name}."
 
 
@@ -144,7 +147,7 @@ def _hint(found: Blame, part: Blame, search: Search) -> str:
     if need is not None:
         if name := _name_that_holds(need, part, search):
             return wording("use_name", name=name)
-        if need.kind == "size" and type(need.value) is int:
+        if need.kind == "size" and need.name in search.right.case.letters:
             return wording("use_size", letter=need.name)
     return wording(f"hint_{STEPS[found.step - 1]}")
 
@@ -214,8 +217,10 @@ def _value(value: Any, letters: dict[str, int]) -> str:
         return f"{value:.4g}, a float"
     if value is None:
         return "None"
+    if isinstance(value, nn.Linear):
+        return f"Linear({value.in_features}, {value.out_features})"
     if isinstance(value, nn.Module):
-        return f"a {type(value).__name__} layer, not called"
+        return f"a {type(value).__name__} layer"
     if callable(value):
         return "a method, not called"
     return f"a {type(value).__name__}"
@@ -260,7 +265,7 @@ def _of_tensors(name: str, value: torch.Tensor, need: torch.Tensor) -> Iterator[
             if moved.shape == value.shape and _same(value, moved):
                 swapped = [i for i in range(need.dim()) if order[i] != i]
                 kind = "fact_swapped" if len(swapped) == 2 else "fact_order"
-                yield wording(kind, name=name, axes=" and ".join(map(str, swapped)))
+                yield wording(kind, name=name, axes=listed([*map(str, swapped)], ""))
                 return
 
 
@@ -269,7 +274,9 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _typed_in(part: Blame, search: Search) -> Iterator[str]:
-    constants = [n.value for n in ast.walk(part.spot.node) if isinstance(n, ast.Constant)]
+    tree = attempt(ast.parse, part.spot.text)  # the node itself is wrapped
+    nodes = ast.walk(tree) if isinstance(tree, ast.AST) else ()
+    constants = [n.value for n in nodes if isinstance(n, ast.Constant)]
     typed = [number for number in constants if type(number) is int and number > 4]  # less are axes
     if typed:
         yield wording("fact_typed_in", number=max(typed))

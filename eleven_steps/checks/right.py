@@ -102,7 +102,7 @@ class Right:
             self.known.append(Known("factor", name, frozenset({7}), factor))
         for name, layer in mha.named_children():
             step = {"out_proj": 11, "dropout": 7}.get(name, 2)
-            self.known.append(Known("layer", f"a layer as {name} is", frozenset({step}), layer))
+            self.known.append(Known("layer", f"as {name}", frozenset({step}), layer))
 
     def _add(self, kind, name, done, tensor, axes, layouts):
         for layout, more in layouts.items():

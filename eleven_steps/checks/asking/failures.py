@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 LIBRARY = Path(__file__).parents[2]
-FOLDERS = LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent
+FOLDERS = LIBRARY, LIBRARY.parent / "helpers", Path(torch.__file__).parent, Path(os.__file__).parent
 OUR_FILES = tuple(f"{folder}{os.sep}" for folder in FOLDERS)
 EDITED = ", edited, "  # part of the name of a file that the catalogue makes
 CONTROL = re.compile("[\0-\b\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
