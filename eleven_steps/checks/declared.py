@@ -108,20 +108,20 @@ class _Filled(_Declared):
         for name in wanted | held:  # functional_call would take any
             if held.get(name) != wanted.get(name):
                 raise Undeclared(_misfit(name, held.get(name), wanted.get(name)))
-        # Kept apart, so that this module has the four layers and nothing else.
-        object.__setattr__(self, "called", _Caller(inner.requires_grad_(False), self.call))
+        # In a dictionary, so that this module has the four layers and nothing else.
+        self.apart = {"called": _Caller(inner.requires_grad_(False), self.call)}
 
     def _apply(self, function, recurse=True):
-        self.called._apply(function)
+        self.apart["called"]._apply(function)
         return super()._apply(function, recurse)
 
     def train(self, mode=True):
-        self.called.train(mode)
+        self.apart["called"].train(mode)
         return super().train(mode)
 
     def forward(self, x):
         held = {f"inner.{name}": tensor for name, tensor in self.state(self).items()}
-        return functional_call(self.called, held, (x,))
+        return functional_call(self.apart["called"], held, (x,))
 
 
 class _Caller(nn.Module):
@@ -159,7 +159,7 @@ def written_class(cls: type) -> type:
 
 
 def _inner(module: _Declared) -> nn.Module:
-    return module.inner if isinstance(module, _Called) else module.called.inner
+    return module.inner if isinstance(module, _Called) else module.apart["called"].inner
 
 
 def with_class(cls: type, made: type) -> type:

@@ -3,23 +3,11 @@
 import functools
 from typing import Any
 
-from eleven_steps.checks.asking.cases import CASES, FEW, LONGER
 from eleven_steps.checks.asking.clauses import Reply, run_clause
 from eleven_steps.checks.asking.isolation import clock_paused
 from eleven_steps.checks.contract import CONTRACT, Clause, asked, expected
 from eleven_steps.checks.mistakes import MISTAKES, Mistake, class_of, edited_source
 from eleven_steps.helpers.attention import MultiHeadAttention
-
-# What tells the mistakes of the catalogue apart.
-TELLING = ("output", "parameters", "gradients", "dropped")
-TOLD_BY = [
-    clause
-    for clause in CONTRACT
-    if clause.name in TELLING
-    and clause.case in (*CASES, FEW, LONGER)
-    and not clause.dropout
-    or clause.name == "dropped"
-]
 
 
 def named_mistake(
@@ -34,9 +22,9 @@ def named_mistake(
     own: dict[Clause, Reply] = {}
     unsure = None
     for name, mistake in MISTAKES.items():
-        sure, words = False, True
-        for clause in TOLD_BY:
-            if sure and clause.name == "dropped":
+        sure, words = False, None
+        for clause in CONTRACT:
+            if sure and clause.name.startswith("dropped"):
                 continue  # of wrong weights nobody can tell that they are what is dropped
             theirs = of_planted(name, clause, causal)
             if theirs is None:
@@ -47,7 +35,7 @@ def named_mistake(
             if reply.raised and theirs.raised:
                 same = reply.value.text == theirs.value.text
                 sure |= reply.building and same
-                words &= same
+                words = same if words is None else words and same
             elif reply.raised or theirs.raised or not clause.agree(reply.value, theirs.value):
                 break
             else:

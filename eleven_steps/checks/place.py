@@ -108,7 +108,8 @@ def _gets(found: Blame, part: Blame, search: Search) -> str:
     letters, text = search.right.case.letters, f"`{_short(part.spot.text)}`"
     value = part.seen.kept
     if part.seen.raised:
-        takes = ", ".join(_operands(part, search))
+        shapes = isinstance(search.error, RuntimeError)  # others are not about shapes
+        takes = ", ".join(_operands(part, search)) if shapes else ""
         return f"an error: {takes}." if takes else f"an error: {_error(search.error)}."
     if number := _different_number(value, part.need):
         return f"{text[:-1]}{number[0]}` = {number[1]}"
