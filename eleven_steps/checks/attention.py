@@ -13,7 +13,7 @@ from eleven_steps.checks.asking.isolation import TimeUp, attempt, isolated
 from eleven_steps.checks.asking.questions import is_remote, kind_of
 from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.contract import NOT_TRIED, OUTPUT, Broken, broken_clauses, equal
-from eleven_steps.checks.declared import Undeclared, is_declared
+from eleven_steps.checks.declared import Undeclared, is_declared, sizes_of_declared
 from eleven_steps.checks.mistakes import Mistake
 from eleven_steps.checks.names import named_mistake
 from eleven_steps.checks.place import MOST_TOKENS, find, placed, search_class
@@ -66,8 +66,8 @@ def judge_class(cls: Any, reference: Any, causal: bool = True) -> Verdict:
         try:
             if verdict := _not_judged(cls, reference):
                 return verdict
-            one_width = is_declared(cls) and cls.one_width
-            broken = next(broken_clauses(cls, reference, one_width), None)
+            one_width, biased = sizes_of_declared(cls)
+            broken = next(broken_clauses(cls, reference, one_width, biased), None)
             note = wording("one_width") if one_width else ""
             if broken is None:
                 note = together(note, NOT_TRIED)
@@ -123,10 +123,13 @@ def _verdict(
 ) -> Verdict:
     """Put together the clause, the name of the mistake and the place."""
     found = place and place[0]
-    if mistake and found and (found.misnamed or not sure and found.step not in mistake.steps):
-        mistake = None  # the wrong name is used: what the mistake says is no help there
-    if mistake:
-        known = found and found.step in mistake.steps
+    known = mistake and found and found.step in mistake.steps
+    if mistake and not sure and found and not known:
+        mistake = None
+    if known and found.misnamed:  # a wrong name is used: what the mistake says is no help there
+        named = (mistake.identifier,)
+        verdict = replace(placed(Verdict("mistake", step=found.step), *place), mistakes=named)
+    elif mistake:
         step = found.step if known else mistake.step
         verdict = say_mistake(mistake.sentence, mistake.identifier, step)
         verdict = placed(verdict, *place) if known else verdict

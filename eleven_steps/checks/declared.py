@@ -60,10 +60,7 @@ class _Declared(nn.Module):
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
         super().__init__()
         sizes = d_in, d_out, context_length, dropout, num_heads
-        takes = inspect.signature(self.build).parameters.values()
-        named = {"qkv_bias": qkv_bias} if any(_takes_bias(e) for e in takes) else {}
-        if qkv_bias and not named:
-            raise Undeclared("build takes no qkv_bias")
+        named = {"qkv_bias": qkv_bias} if takes_bias(self.build) else {}
         inner = self.build(*sizes, **named)
         if not isinstance(inner, nn.Module):
             kind = type(inner).__name__
@@ -75,8 +72,10 @@ class _Declared(nn.Module):
         raise NotImplementedError
 
 
-def _takes_bias(parameter: inspect.Parameter) -> bool:
-    return parameter.name == "qkv_bias" or parameter.kind is parameter.VAR_KEYWORD
+def takes_bias(build: Callable[..., nn.Module]) -> bool:
+    """Say whether build takes qkv_bias; where it does not, the class is asked without biases."""
+    parameters = inspect.signature(build).parameters.values()
+    return any(e.name == "qkv_bias" or e.kind is e.VAR_KEYWORD for e in parameters)
 
 
 class _Called(_Declared):
@@ -149,6 +148,11 @@ def _misfit(name: str, held: tuple | None, wanted: tuple | None) -> str:
 def is_declared(cls: Any) -> bool:
     """Say whether a class comes of declare."""
     return isinstance(cls, type) and issubclass(cls, _Declared)
+
+
+def sizes_of_declared(cls: Any) -> tuple[bool, bool]:
+    """Return whether a class is asked at d_in = d_out alone, and whether it can have biases."""
+    return (cls.one_width, takes_bias(cls.build)) if is_declared(cls) else (False, True)
 
 
 def written_class(cls: type) -> type:

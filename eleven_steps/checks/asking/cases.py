@@ -33,7 +33,7 @@ class Case:
     d_out: int
     num_heads: int
     context_length: int
-    qkv_bias: bool = False
+    qkv_bias: bool | None = False  # None where a constructor is not told
     scale: float = 1.5  # how far queries and keys spread; at 0 all scores are 0
     example: str = ""  # whose x it is, whiteboard or second; or drawn: all from its seed
     seed: int = 0  # of the weights and x
@@ -77,7 +77,7 @@ class Case:
 
 
 MAIN = Case(4, 7, 10, 40, 5, 9)
-BIASED = replace(MAIN, qkv_bias=True)
+BIASED, BY_DEFAULT = replace(MAIN, qkv_bias=True), replace(MAIN, qkv_bias=None)
 OTHER = Case(2, 6, 5, 24, 3, 11)  # whose sizes differ from each other, and from those of MAIN
 
 # The first two tell most mistakes apart; the others agree in sizes that should not matter.
@@ -130,7 +130,7 @@ def from_seed(case: Case) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(case.seed)
         sizes = case.d_in, case.d_out, case.context_length, 0.0, case.num_heads
-        state = MultiHeadAttention(*sizes, case.qkv_bias).state_dict()
+        state = MultiHeadAttention(*sizes, bool(case.qkv_bias)).state_dict()
         x = 3 * torch.randn(case.b, case.num_tokens, case.d_in)
     x = {"whiteboard": load_whiteboard, "second": load_second}.get(case.example, lambda: x)()
     return {name: weight for name, weight in state.items() if name != "mask"}, x
@@ -140,7 +140,7 @@ def construct(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
     """Build a module of a class, or by a function, from the sizes of a case."""
     torch.default_generator.manual_seed(0)  # what it draws besides is the same each time
     sizes = case.d_in, case.d_out, case.context_length, dropout, case.num_heads
-    return cls(*sizes, qkv_bias=True) if case.qkv_bias else cls(*sizes)
+    return cls(*sizes) if case.qkv_bias is None else cls(*sizes, qkv_bias=case.qkv_bias)
 
 
 def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
