@@ -47,6 +47,13 @@ class Seen:
         """Which right value it gave first."""
         return self.reads[0]
 
+    @functools.cached_property
+    def constant(self) -> bool:
+        """Whether it is a tensor that holds one number everywhere, as zeros do."""
+        value = self.value
+        plain = isinstance(value, torch.Tensor) and value.numel() > 1 and not value.is_meta
+        return plain and bool((value == value.reshape(-1)[0]).all())
+
     @property
     def absent(self) -> bool:
         """Whether it is no value yet: an error, None, a layer or a method that was not called."""
@@ -332,7 +339,7 @@ class Search:
         seen = self.seen[spot]
         for put in self._fitting(spot, seen):
             possible = BEFORE.get(put.known.kind, set()) <= seen.made.keys()
-            if (possible or _constant(seen.value)) and wanted(put) and self._holds({spot: put}):
+            if (possible or seen.constant) and wanted(put) and self._holds({spot: put}):
                 return put
         return None
 
@@ -395,7 +402,7 @@ class Search:
 
     def _fits(self, put: Put, spot: Spot, seen: Seen) -> bool:
         known, value = put.known, seen.value
-        if put.how == "turn" and not _constant(value):
+        if put.how == "turn" and not seen.constant:
             count = len(put.each)
             often = seen.times == count or bool(self.error) and seen.times <= count
             whole = type(value) is int and not isinstance(spot.node, ast.For)
@@ -406,7 +413,7 @@ class Search:
             return several or seen.absent
         if known.kind in TENSORS and seen.times > 1:
             return False
-        if _constant(value) and known.kind in TENSORS:  # to be written into: only its sizes count
+        if seen.constant and known.kind in TENSORS:  # to be written into: only its sizes count
             return known.kind not in seen.made
         if seen.absent and not isinstance(value, nn.Module):
             return True
@@ -518,11 +525,6 @@ class Search:
             if put:
                 return self._step(spot.above, put.known, {spot: need})
         return min(need.steps - done if done else (), default=max(need.steps))
-
-
-def _constant(value: Any) -> bool:
-    """Whether a tensor holds one number everywhere, as zeros do."""
-    return isinstance(value, torch.Tensor) and value.numel() > 1 and len(value.unique()) == 1
 
 
 def _measured(spot: Spot) -> bool:
