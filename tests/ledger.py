@@ -94,6 +94,8 @@ def words_of(group, case):
             old, new = toml("slips")[kind]["slips"][int(number)][1:]
         case "answers":
             old, new = toml("ledger")["answers"][kind][int(number)]
+        case "growing" if edit := toml("ledger")["growing"][kind][int(number)][3:]:
+            old, new = edit
         case _:
             return ""
     return " ".join(f"{old} -> {new or 'nothing'}".split())
@@ -115,8 +117,8 @@ def source_of(group, case):
         case "solutions":
             return solutions()[case]
         case "growing":
-            _, last, returned, *edit = toml("ledger")["growing"][int(number)]
-            begun = mutated(style("plain")).partition(last)
+            _, last, returned, *edit = toml("ledger")["growing"][kind][int(number)]
+            begun = mutated(style(kind)).partition(last)
             begun = f"{begun[0]}{begun[1]}\n        return {returned}\n"
             return edited(begun, *edit) if edit else begun
         case "right" if kind == "styles":
