@@ -13,6 +13,7 @@ import csv
 import functools
 import importlib
 import io
+import itertools
 import json
 import linecache
 import math
@@ -34,6 +35,7 @@ from torch.nn import functional as F
 from eleven_steps import checks
 
 HERE = Path(__file__).parent
+FOLDER, NUMBERS = tempfile.TemporaryDirectory(), itertools.count()
 LIMIT = 60  # seconds for each case
 SAID = "passed", "said_step", "said_line", "mistake", "same"
 LAYERS = "W_query", "W_key", "W_value", "out_proj"
@@ -115,16 +117,16 @@ def made(group, case):
 
 def built(source):
     """Return the last class or function of a source, which gets a file of its own."""
-    with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False, encoding="utf-8") as file:
-        file.write(source)
+    name = f"case_{next(NUMBERS)}"
+    file = Path(FOLDER.name) / f"{name}.py"
+    file.write_text(source, "utf-8")
     einops = importlib.import_module("einops")
-    module = types.ModuleType(Path(file.name).stem)
-    sys.modules[module.__name__] = module
+    module = sys.modules[name] = types.ModuleType(name)
     given = {"torch": torch, "nn": nn, "F": F, "math": math, "Tensor": Tensor}
-    given |= {"rearrange": einops.rearrange, "einsum": einops.einsum, "__file__": file.name}
+    given |= {"rearrange": einops.rearrange, "einsum": einops.einsum, "__file__": str(file)}
     vars(module).update(given)
-    exec(compile(source, file.name, "exec"), vars(module))
-    linecache.checkcache(file.name)
+    exec(compile(source, file, "exec"), vars(module))
+    linecache.checkcache(str(file))
     return [*vars(module).values()][-1]
 
 
