@@ -2,8 +2,8 @@
 
     python tests/ledger.py [--group G] [--every K] [--start I] [--sealed] [--out FILE] [--write]
 
-A row says how the code of a case is made, which step and line a judge should name, and what
-the judge said when the row was written. --sealed asks the rows of ledger_sealed.csv. FILE gets
+A row says what is typed in a right class or answer, which step and line a judge should name, and
+what the judge said when the row was written. --sealed asks the rows of ledger_sealed.csv. FILE gets
 one row for each case asked, with the message. --write stores what is said in the ledger.
 """
 
@@ -28,7 +28,6 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-from mutations import mutated, mutations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -65,9 +64,16 @@ def toml(name):
 
 @functools.cache
 def style(name):
-    """Return a labelled right class and its mutations."""
+    """Return a right class, without the comments that say the step of each line."""
     labelled = (toml("ledger")["styles"] | toml("ledger_sealed")["styles"])[name]
-    return labelled, mutations(labelled)
+    return re.sub(r"  # s\d.*", "", labelled)
+
+
+@functools.cache
+def wrong_lines():
+    """Return of each mutant the number of its line, and what is typed there."""
+    known = (row for sealed in (False, True) for row in rows(sealed) if row["group"] == "mutants")
+    return {row["id"]: (int(row["line"]), row["source"]) for row in known}
 
 
 @functools.cache
@@ -89,9 +95,11 @@ def made(group, case):
     old = new = ""
     match group:
         case "mutants" | "two_faults":
-            labelled, known = style(kind)
-            chosen = [known[int(each)] for each in number.split("+")]
-            return mutated(labelled, *chosen), "; ".join(each.words for each in chosen)
+            lines = style(kind).splitlines(keepends=True)
+            chosen = [wrong_lines()[f"mutants {kind} {each}"] for each in number.split("+")]
+            for line, typed in chosen:
+                lines[line - 1] = lines[line - 1].replace(lines[line - 1].strip(), typed)
+            return "".join(lines), "; ".join(typed for _, typed in chosen)
         case "slips":
             source = toml("slips")[kind]["class"]
             _, old, new = toml("slips")[kind]["slips"][int(number)]
@@ -101,11 +109,11 @@ def made(group, case):
             source = solutions()[case]
         case "growing":
             _, last, returned, *edit = toml("ledger")["growing"][kind][int(number)]
-            begin, last, _ = mutated(style(kind)[0]).partition(last)
+            begin, last, _ = style(kind).partition(last)
             source = f"{begin}{last}\n        return {returned}\n"
             old, new = edit or ("", "")
         case "right" if kind == "styles":
-            source = mutated(style(number)[0])
+            source = style(number)
         case "right" if kind == "slips":
             source = toml("slips")[number]["class"]
         case _:

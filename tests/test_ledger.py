@@ -1,5 +1,7 @@
 """The judge on the cases of ledger.csv: its figures by group do not fall below the floors."""
 
+import re
+
 import ledger
 import pytest
 
@@ -18,10 +20,18 @@ FLOORS = {
 
 
 @pytest.mark.parametrize("sealed", [False, True])
-def test_a_row_says_how_its_code_is_made(sealed):
+def test_a_row_says_how_its_code_is_made_and_the_step_of_its_line(sealed):
+    styles = ledger.toml(f"ledger{'_sealed' * sealed}")["styles"]
     for row in ledger.rows(sealed):
         group, _, case = row["id"].partition(" ")
-        assert row["source"] == ledger.made(group, case)[1]
+        source, words = ledger.made(group, case)
+        assert row["source"] == words
+        if group in ("mutants", "two_faults"):
+            right = styles[case.split()[0]].splitlines()
+            wrong = zip(right, source.splitlines(), strict=True)
+            steps = [old for old, new in wrong if old.partition("  # s")[0] != new]
+            labels = [" ".join(re.findall(r"s(\d+)", line.partition("  # ")[2])) for line in steps]
+            assert labels == [step for step in (row["step"], row["step2"]) if step], row["id"]
 
 
 @pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.nightly)])
