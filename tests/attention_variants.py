@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from eleven_steps.checks.know.catalogue import edited_source
+from eleven_steps.checks.mistakes import edited_source
 from helpers import attention
 from helpers.attention import MultiHeadAttention
 

@@ -64,7 +64,7 @@ def judge_class(cls: Any, reference: Any, causal: bool = True) -> Verdict:
     """Judge a finished class against a reference, the clock running."""
     with isolated(SECONDS):
         try:
-            if verdict := _not_judged(cls, reference):
+            if (verdict := _not_judged(cls, reference)) is not None:
                 return verdict
             one_width, biased = sizes_of_declared(cls)
             broken = next(broken_clauses(cls, reference, one_width, biased), None)
@@ -72,7 +72,7 @@ def judge_class(cls: Any, reference: Any, causal: bool = True) -> Verdict:
             if broken is None:
                 note = together(note, NOT_TRIED)
                 return replace(say("class_right"), note=note, reached=len(STEPS))
-            if verdict := _misdeclared(broken):
+            if (verdict := _misdeclared(broken)) is not None:
                 return verdict
             ours = reference in (MultiHeadAttention, Unmasked)
             name = named_mistake(cls, causal, reference) if ours else (None, False)

@@ -46,14 +46,16 @@ def judge_function(task: Write, answer: Any) -> Verdict:
     more = unseen(task.cases[1]) if is_remote(answer) else ()
     scenes = [play(case) for case in (*task.cases, *more)]
     *returned, again = _returned(task, answer, [*scenes, scenes[FIRST]])
-    if verdict := _open(task, returned[FIRST].parts):
+    if (verdict := _open(task, returned[FIRST].parts)) is not None:
         return verdict
     faults = [fault(task, *pair) for pair in zip(scenes, returned, strict=True)]
-    if faults[FIRST] is None and fault(task, scenes[FIRST], again):
+    if faults[FIRST] is None and fault(task, scenes[FIRST], again) is not None:
         return say("differs_each_time")
-    if not any(faults):
+    if all(verdict is None for verdict in faults):
         board = scenes[FIRST].case.example == "whiteboard"
-        return _ruled_out(task, answer) or say("right_everywhere" if board else "right_wherever")
+        right = say("right_everywhere" if board else "right_wherever")
+        ruled_out = _ruled_out(task, answer)
+        return right if ruled_out is None else ruled_out
     return _explained(task, answer, scenes, returned, faults)
 
 
@@ -147,7 +149,7 @@ def fault(task: Write, scene: Scene, returned: Returned) -> Verdict | None:
         task.names, parts, task.answer(scene), task.letters, strict=True
     ):
         judge = _whole_fault if isinstance(right, int) else _tensor_fault
-        if verdict := judge(name, part, right, letters, scene.case):
+        if (verdict := judge(name, part, right, letters, scene.case)) is not None:
             return verdict
     return None
 
@@ -242,9 +244,9 @@ def _told_in(faults: list[Verdict | None]) -> int:
 
     An error, a shape and a whole number say more where no two sizes agree.
     """
-    first = next(index for index, verdict in enumerate(faults) if verdict)
+    first = next(index for index, verdict in enumerate(faults) if verdict is not None)
     other = faults[SIZED]
-    if other and first < SIZED:
+    if other is not None and first < SIZED:
         sizes = other.kind in ("error", "shape") or "= " in other.gets and "[" not in other.gets
         return SIZED if sizes else first
     return first

@@ -30,7 +30,7 @@ def judge_growing(cls: Any) -> Verdict:
     sort, name = kind_of(cls)
     if sort != "module class":
         return say("built_already") if sort == "module" else say("no_class", name=name)
-    if verdict := _constructor(cls):
+    if (verdict := _constructor(cls)) is not None:
         return verdict
     replies = {case: asked(cls, Clause(RETURNED, "output", case)) for case in (MAIN, OTHER)}
     if all(reply.value is ... for reply in replies.values()):

@@ -224,7 +224,7 @@ def _judge_order(task: Order, answer: Any) -> Verdict:
         return _other_type(wording("letters_in_order", example="".join(task.lines)[:3]), answer)
     letters, done = re.sub(r"[\s,]", "", answer).upper(), set()
     for place, letter in enumerate(letters, 1):
-        if verdict := _misplaced(task, place, letter, done):
+        if (verdict := _misplaced(task, place, letter, done)) is not None:
             return verdict
         done.add(task.lines[letter].step)
     missing = len(STEPS) - len(done)
