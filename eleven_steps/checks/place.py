@@ -85,7 +85,7 @@ def placed(verdict: Verdict, found: Blame, search: Search) -> Verdict:
     """Add the place to a verdict, and what is known of it where nothing is said yet."""
     spot = found.spot
     here = replace(verdict, line=spot.line, code=spot.typed)
-    if verdict.wrong and verdict.mistakes:
+    if verdict.wrong:
         return here
     rows = rows_of(found, search)
     return replace(here, **{name: text for name, text in rows.items() if text})

@@ -151,9 +151,11 @@ def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
 
 
 def fill(module: nn.Module, case: Case) -> None:
-    """Give each parameter the number that its name has in the case."""
+    """Give each parameter that learns the numbers that its name has in the case."""
     with torch.no_grad():
         for name, parameter in module.named_parameters(remove_duplicate=False):
+            if not parameter.requires_grad and not name.startswith(LAYERS):
+                continue  # a mask that is kept as a parameter
             parameter.copy_(case.weight(name, parameter.shape))
 
 

@@ -174,8 +174,9 @@ def in_double(module: nn.Module, case: Case) -> Any:
 
 
 def on_second_device(module: nn.Module, case: Case) -> Any:
-    """Return the shape of what comes out on a device that has shapes alone."""
-    return tuple(_call(module.to("meta"), case.x.to("meta")).shape)
+    """Return the shape of what comes out on a device that has shapes alone, and is the default."""
+    with torch.device("meta"):
+        return tuple(_call(module.to("meta"), case.x.to("meta")).shape)
 
 
 CLAUSES: dict[str, Callable[[nn.Module, Case], Any]] = {
