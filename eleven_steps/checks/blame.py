@@ -295,17 +295,30 @@ class Search:
         return None
 
     def _unproven(self) -> Blame | None:
-        """Where it stops, or first leaves what is right: not tried, since nothing repairs it."""
-        odd = next(self._odd(), (None, None))[0]
-        spot = self.stopped or self._last_of_line() or odd
+        """Where it first leaves what is right, or stops: not tried, since nothing repairs it.
+
+        With two faults no single value makes the output right. The first expression whose inputs
+        are all right, and which is nothing right itself, is the earlier of the two.
+        """
+        odd = [spot for spot, _ in self._odd()]
+        left = next((spot for spot in odd if self._of_right_inputs(spot)), None)
+        spot = left or self.stopped or self._last_of_line() or next(iter(odd), None)
         if not spot:
             return None
-        reads = [self.seen[part].read for part in spot.children if part in self.seen]
-        masked = any(read and read.kind == "mask" for read in reads)
+        inputs = [seen.read for seen in self._inputs(spot) if seen.read]
         made = self.seen[spot].made.values()
         done = frozenset().union(*(steps for some in made for steps in some))
-        step = 6 if masked else min(frozenset(range(1, 12)) - done, default=11)
+        step = _next_step(inputs) or min(frozenset(range(1, 12)) - done, default=11)
         return Blame(spot, self.seen[spot], None, step)
+
+    def _inputs(self, spot: Spot) -> list[Seen]:
+        """The tensors that an expression is made of."""
+        parts = (self.seen[part] for part in spot.children if part in self.seen)
+        return [seen for seen in parts if isinstance(seen.value, torch.Tensor) or seen.raised]
+
+    def _of_right_inputs(self, spot: Spot) -> bool:
+        inputs = self._inputs(spot)
+        return bool(inputs) and all(seen.read for seen in inputs)
 
     def _last_of_line(self) -> Spot | None:
         """The last expression of the line that raised, where that was none of them."""
@@ -525,6 +538,21 @@ class Search:
             if put:
                 return self._step(spot.above, put.known, {spot: need})
         return min(need.steps - done if done else (), default=max(need.steps))
+
+
+def _next_step(inputs: list[Known]) -> int | None:
+    """The step that takes these right values; None where there are none."""
+    kinds = {read.kind for read in inputs}
+    done = frozenset().union(*(read.steps for read in inputs))
+    for kind, step in (("mask", 6), ("weights", 8), ("out", 11)):
+        if kind in kinds:
+            return step
+    if len(kinds & {*THREE}) > 1:
+        return 5
+    steps = {"x": (2,), "scores": (6, 7), "context": (9, 10, 11)}
+    steps |= dict.fromkeys(THREE, (3, 4, 5))
+    after = (step for kind in kinds for step in steps.get(kind, ()) if step not in done)
+    return min(after, default=None)
 
 
 def _measured(spot: Spot) -> bool:
