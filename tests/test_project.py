@@ -31,10 +31,11 @@ NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 OURS = [ROOT / "conftest.py", *FILES.values(), *TOOLS, *(ROOT / "tests").rglob("*.py")]
 
 OWN_FACE = "eleven_steps.pictures.charts"  # brings matplotlib: imported by its own name
-# What some tools take beside it: the grader asks answers elsewhere, the bank plants mistakes.
+# What some tools import also: the grader asks answers in other processes, the bank plants mistakes.
+CHECKS = "eleven_steps.checks"
 BESIDE = {
-    "grade": ("eleven_steps.checks.run",),
-    "bank": ("eleven_steps.checks.run", "eleven_steps.checks.know"),
+    "grade": (f"{CHECKS}.asking", f"{CHECKS}.verdict"),
+    "bank": (f"{CHECKS}.asking", f"{CHECKS}.mistakes", f"{CHECKS}.reference"),
 }
 
 
@@ -67,7 +68,7 @@ def test_a_name_of_a_file_stands_for_one_thing():
 
 def test_the_drawing_of_imports_is_current():
     now, page = draw_imports.drawing(), draw_imports.PAGE.read_text("utf-8")
-    assert "judge --> " in now and now in page, "run: python tools/draw_imports.py"
+    assert "asking --> " in now and now in page, "run: python tools/draw_imports.py"
 
 
 def test_notebooks_and_tools_import_the_public_face():

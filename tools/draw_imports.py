@@ -1,7 +1,7 @@
 """Draw which room imports which, in the page on design.
 
 Usage: python tools/draw_imports.py
-A room is a folder; of the checks it is one of their folders, or their progress.
+A room is a folder; checks/asking is one of its own.
 """
 
 import argparse
@@ -14,16 +14,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "design.md"
 DRAWING = re.compile(r"```mermaid\n.*?```", re.DOTALL)
 # From top to bottom: an arrow may only point down.
-CHECKS = ["checks", "judge", "progress", "adapt", "know", "run"]
-ORDER = [*CHECKS, "sliders", "beyond", "pictures", "helpers"]
+ORDER = ["checks", "asking", "sliders", "beyond", "pictures", "helpers"]
 
 
 def room(module: str) -> str:
     """Return the room of a module: "pictures" for eleven_steps.pictures.svg."""
     rooms = [name for name in module.split(".") if name in ORDER]
-    if rooms[:1] == ["checks"]:
-        rooms = rooms[1:] or rooms
-    return rooms[0] if rooms else ""
+    return "asking" if "asking" in rooms else rooms[0] if rooms else ""
 
 
 def drawing() -> str:
