@@ -12,7 +12,7 @@ from bank import KINDS, WRITTEN, make
 from formats import key, moodle, package
 from looks import look
 
-from eleven_steps.checks.know.catalogue import MISTAKES
+from eleven_steps.checks.mistakes import MISTAKES
 from helpers.trace import STEPS
 
 SEEDS = 4

@@ -19,9 +19,9 @@ from looks import grid, look, table
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 
-from eleven_steps.checks.know.catalogue import LINES, MISTAKES
-from eleven_steps.checks.know.right import play
-from eleven_steps.checks.run.cases import Case, seeded
+from eleven_steps.checks.asking.cases import Case, seeded
+from eleven_steps.checks.mistakes import LINES, MISTAKES
+from eleven_steps.checks.reference import play
 
 BUILT = (
     "`MultiHeadAttention(d_in={d_in}, d_out={d_out}, context_length={context_length}, dropout=0.0, "
@@ -106,6 +106,11 @@ class Drawn(Case):
 
     def weight(self, name: str, shape: Iterable[int]) -> torch.Tensor:
         return whole(f"{name}{self.seed}", shape)
+
+
+def explained(name: str) -> str:
+    """Return what is wrong with a mistake, and why it matters."""
+    return f"{MISTAKES[name].sentence} {MISTAKES[name].why}"
 
 
 def whole(name: str, shape: Iterable[int]) -> torch.Tensor:
@@ -209,9 +214,9 @@ def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list
         seen = [code(name, lines) for name in (subject, *others)]
     if len({*map(coarse, seen)}) < OPTIONS:
         return None
-    because = MISTAKES[subject].told if subject else filled(kind.because, case)
+    because = explained(subject) if subject else filled(kind.because, case)
     beside = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
-    told = [because, *(beside + MISTAKES[name].told for name in others)]
+    told = [because, *(beside + explained(name) for name in others)]
     return [Option(*parts) for parts in zip(seen, told, (subject, *others), strict=True)]
 
 

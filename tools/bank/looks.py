@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import torch
 
-from eleven_steps.checks.know.right import Scene, play
-from eleven_steps.checks.run.cases import LAYERS, close
-from eleven_steps.checks.run.contract import called
+from eleven_steps.checks.asking.cases import LAYERS, close
+from eleven_steps.checks.reference import Scene, play
 
 
 def look(show: str, case, names: Sequence[str]) -> str:
@@ -80,8 +79,9 @@ def sees(scene: Scene) -> str:
 
 def changed(scene: Scene) -> str:
     """Return the tokens whose output is another one after one token of x has changed."""
-    case, before = scene.case, scene.out
-    after = called(scene.module, case, case.changed_x)
+    case = scene.case
+    with torch.no_grad():
+        before, after = scene.module(case.x), scene.module(case.changed_x)
     tokens = [i for i in range(case.num_tokens) if not close(before[0, i], after[0, i])]
     return ", ".join(map(str, tokens)) or "none"
 
@@ -96,10 +96,10 @@ def stored(scene: Scene) -> str:
 
 def learns(scene: Scene) -> str:
     """Return the layers that get a gradient from out."""
-    module, case = scene.module, scene.case
+    module = scene.module
     module.zero_grad()
     with torch.enable_grad():
-        out = called(module, case, case.x)
+        out = module(scene.case.x)
     if out.requires_grad:
         out.square().sum().backward()
     return ", ".join(n for n in LAYERS if getattr(module, n).weight.grad is not None) or "none"

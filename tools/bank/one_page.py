@@ -13,7 +13,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from eleven_steps.checks.know.catalogue import MISTAKES
+from eleven_steps.checks.mistakes import MISTAKES
 from helpers.attention import CausalAttention, MultiHeadAttention
 from helpers.trace import STEPS
 
@@ -91,7 +91,8 @@ def draw(paper: str) -> Figure:
     heading("Five mistakes that people make again and again")
     for number, name in enumerate(COMMON, start=1):
         put(f"{number}")
-        prose(MISTAKES[name].told.replace("`", ""), 0.25)
+        mistake = MISTAKES[name]
+        prose(f"{mistake.sentence} {mistake.why}".replace("`", ""), 0.25)
         top -= 0.3 * LINE
     assert top > (high - HEIGHT) / 2, f"{paper}: it does not fit on one page"
     return figure
