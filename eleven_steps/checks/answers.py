@@ -78,9 +78,8 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
     if record and verdict.passed and name in EXERCISES:
         return replace(verdict, note=progress.record(name))
     if verdict.hint and not isinstance(task, Grow):
-        wrong_tries[task.identifier] += 1
-        first = wrong_tries[task.identifier] == 1
-        return without_code(verdict) if first else verdict
+        wrong_tries[task.identifier] += record  # a grader asks for many learners
+        return verdict if wrong_tries[task.identifier] > 1 else without_code(verdict)
     return verdict
 
 

@@ -6,16 +6,17 @@ from typing import Any
 import torch
 
 from eleven_steps.checks.asking.cases import MAIN, OTHER, TASK_CASES, Case
-from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.clauses import Reply
 from eleven_steps.checks.asking.isolation import attempt
-from eleven_steps.checks.asking.questions import is_remote, kind_of
+from eleven_steps.checks.asking.questions import ask, is_remote, kind_of
 from eleven_steps.checks.attention import judge_class, of_clause
 from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.contract import Broken, Clause, asked, equal, expected
+from eleven_steps.checks.mistakes import MISTAKES
 from eleven_steps.checks.place import find, placed, search_class
 from eleven_steps.checks.puts import TENSORS
 from eleven_steps.checks.reference import play
-from eleven_steps.checks.right import same
+from eleven_steps.checks.right import right_of, same
 from eleven_steps.checks.verdict import Verdict, say
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import SHAPES, STEPS
@@ -40,17 +41,36 @@ def judge_growing(cls: Any) -> Verdict:
         for number, step in enumerate(STEPS, 1)
         if number > 1 and all(equal(replies[case].value, goal(step, case)) for case in replies)
     ]
-    if right and right[-1] == len(STEPS):
-        return judge_class(cls, MultiHeadAttention)
-    if right:
+    if right and right[-1] < len(STEPS):
         return so_far(right[-1])
-    found = _found(cls, replies[MAIN].value)
-    if found:
-        kind = "error" if replies[MAIN].raised else "value"
-        verdict = placed(Verdict(kind, step=found[0].step), *found)
-    else:
-        verdict = of_clause(Broken(Clause(RETURNED, "output", MAIN), replies[MAIN], None))
-    return replace(verdict, reached=max((verdict.step or 1) - 1, 0))
+    verdict = _whole_or_fault(cls, replies[MAIN])
+    return verdict if verdict.passed else replace(verdict, reached=_reached(cls, verdict))
+
+
+def _whole_or_fault(cls: Any, reply: Reply) -> Verdict:
+    """Judge a class that returns what a finished one does, or what no step makes."""
+    if _shapes(reply.value) == _shapes(goal(STEPS[-1], MAIN)):
+        return judge_class(cls, MultiHeadAttention)
+    if found := _found(cls, reply.value):
+        kind = "error" if reply.raised else "value"
+        return placed(Verdict(kind, step=found[0].step), *found)
+    return of_clause(Broken(Clause(RETURNED, "output", MAIN), reply, None))
+
+
+def _reached(cls: Any, verdict: Verdict) -> int:
+    """The last right step of a wrong class, which its points are.
+
+    It is the same wherever the class lives, so a place counts for nothing.
+    """
+    if verdict.mistake:
+        return MISTAKES[verdict.mistake].step - 1
+    if verdict.step and not verdict.line:  # the clause says it
+        return verdict.step - 1
+    return min(steps_made(cls), len(STEPS) - 1)
+
+
+def _shapes(value: Any) -> list[Any]:
+    return [getattr(e, "shape", None) for e in (value if type(value) is tuple else (value,))]
 
 
 def _constructor(cls: Any) -> Verdict | None:
@@ -87,14 +107,19 @@ def goal(step: str, case: Case) -> Any:
 
 def _begun(cls: Any) -> Verdict:
     """A class that returns `...`: what its forward has made by then counts."""
-    search = None if is_remote(cls) else attempt(search_class, cls, MAIN)
-    return so_far(steps_made(search) if isinstance(search, Search) else 1)
+    return so_far(steps_made(cls))
 
 
-def steps_made(search: Search) -> int:
-    """The last step of which something right was made, and of all before it."""
-    reads = [seen.read for seen in search.seen.values() if seen.read]
-    done = frozenset({1}).union(*(read.steps for read in reads if read.kind in ("x", *TENSORS)))
+def steps_made(cls: Any) -> int:
+    """The last step of which a class makes something right, and of all before it."""
+    return min(_steps_made(cls, case) for case in (MAIN, OTHER))
+
+
+def _steps_made(cls: Any, case: Case) -> int:
+    made = ask(cls, "tensors_made", case)
+    reads = [right_of(case).read(tensor) for tensor in made] if type(made) is list else []
+    known = [read.steps for read in reads if read and read.kind in ("x", *TENSORS)]
+    done = frozenset({1}).union(*known)
     return max(n for n in done if set(range(1, n + 1)) <= done)
 
 
@@ -107,12 +132,11 @@ def _found(cls: Any, came: Any) -> tuple[Blame, Search] | None:
     first = None if is_remote(cls) else attempt(search_class, cls, MAIN)
     if not isinstance(first, Search):
         return None
-    count = len(came) if isinstance(came, tuple) else 1
     order = [spot.number for spot in first.seen]
     best: tuple[Blame, Search] | None = None
-    for step in STEPS[max(steps_made(first), 2) - 1 :]:
-        if not isinstance(came, Failure) and count != len(play(MAIN).steps[step]):
-            continue
+    later = STEPS[max(steps_made(cls), 2) - 1 :]
+    alike = [step for step in later if _shapes(came) == _shapes(goal(step, MAIN))]
+    for step in alike or later:
         found = find(lambda step=step: search_class(cls, MAIN, goal=lambda case: goal(step, case)))
         if found and found[0].need and not _undoes(*found):
             place = order.index(found[0].spot.number)

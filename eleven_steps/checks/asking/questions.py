@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from eleven_steps.checks.asking.cases import Case, build
 from eleven_steps.checks.asking.clauses import run_clause
 from eleven_steps.checks.asking.copies import as_data
 from eleven_steps.checks.asking.failures import names_read
@@ -21,6 +22,7 @@ from eleven_steps.checks.asking.isolation import attempt, clock_paused, type_nam
 from eleven_steps.helpers import attention
 
 MOST_PRINTED = 1000  # characters
+MOST_MADE = 500  # tensors of one call
 TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 
 
@@ -77,25 +79,34 @@ def call(function: Any, arguments: Sequence[Sequence[Any]]) -> list[Any]:
     return [attempt(_returned, function, copy.deepcopy(tuple(each))) for each in arguments]
 
 
-class _Shapes(TorchFunctionMode):
-    """Writes down the shape of every tensor that a call of torch returns."""
+class _Made(TorchFunctionMode):
+    """Keeps a copy of the first MOST_MADE tensors that calls of torch return."""
 
     def __init__(self):
         super().__init__()
-        self.shapes: list[tuple[int, ...]] = []
+        self.tensors: list[torch.Tensor] = []
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         returned = function(*args, **(kwargs or {}))
-        if type(returned) is torch.Tensor:
-            self.shapes.append(tuple(returned.shape))
+        for part in returned if type(returned) in (tuple, list) else (returned,):
+            if type(part) is torch.Tensor and len(self.tensors) < MOST_MADE:
+                self.tensors.append(as_data(part))
         return returned
 
 
 def shapes_made(function: Any, arguments: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the shapes of all tensors that a function makes on its way, in their order."""
-    with _Shapes() as made:
+    """Return the shapes of the tensors that a function makes on its way, in their order."""
+    with _Made() as made:
         _returned(function, copy.deepcopy(tuple(arguments)))
-    return made.shapes
+    return [tuple(tensor.shape) for tensor in made.tensors]
+
+
+def tensors_made(cls: Any, case: Case) -> list[torch.Tensor]:
+    """Return the tensors that a class makes on its way through a case, whatever comes of it."""
+    module = build(cls, case)
+    with _Made() as made, torch.no_grad():
+        attempt(module, case.x)
+    return made.tensors
 
 
 def defined(lines: Sequence[str]) -> type:
@@ -137,7 +148,9 @@ class Page(io.StringIO):
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
     question.__name__: question
-    for question in (*(kind, value, call, names_read, shapes_made, verdicts, run_clause, printed),)
+    for question in (
+        *(kind, value, call, names_read, shapes_made, tensors_made, verdicts, run_clause, printed),
+    )
 }
 
 
