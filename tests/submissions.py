@@ -6,15 +6,41 @@ import os
 import handed_in
 from own_numbers import own
 from renew import COURSE, read
-from test_judge import SOURCE
 from test_own_numbers import OWN, answer
 
 SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom eleven_steps.checks import check"
 RIGHT = "lambda queries, keys: queries @ keys.transpose(2, 3)"
 WRONG = "lambda queries, keys: keys @ queries.transpose(2, 3)"  # scores_transposed
 
-CLASS = SOURCE
-UNMASKED = CLASS.replace("hidden, -torch.inf", "hidden & False, -torch.inf")
+CLASS = """class Mine(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+        super().__init__()
+        self.num_heads = num_heads
+        self.head_dim = d_out // num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1).bool())
+
+    def forward(self, x):
+        b, num_tokens, d_in = x.shape
+        split = b, num_tokens, self.num_heads, self.head_dim
+        queries = self.W_query(x).view(split).transpose(1, 2)
+        keys = self.W_key(x).view(split).transpose(1, 2)
+        values = self.W_value(x).view(split).transpose(1, 2)
+        scores = queries @ keys.transpose(2, 3)
+        hidden = self.mask[:num_tokens, :num_tokens]
+        scores = scores.masked_fill(hidden, -torch.inf) / self.head_dim**0.5
+        weights = scores.softmax(-1)
+        weights = self.dropout(weights)
+        context = (weights @ values).transpose(1, 2).reshape(b, num_tokens, -1)
+        out = self.out_proj(context)
+        return out
+"""
+UNMASKED = CLASS.replace("Mine", "Unmasked").replace("hidden, -", "hidden & False, -")
+UNNAMED = CLASS.replace("Mine", "Unnamed").replace("head_dim**0.5", "head_dim**0.4")
 TEST = (
     "lambda cls: (torch.manual_seed(1), mha := cls(5, 12, 9, 0.5, 3).eval(), x := "
     "torch.randn(2, 7, 5), h := mha.W_query.out_features // 4, torch.allclose(mha(x), "
@@ -22,11 +48,6 @@ TEST = (
     "(h, 4)).transpose(1, 2) for layer in (mha.W_query, mha.W_key, mha.W_value)), "
     "is_causal=True).transpose(1, 2).flatten(2)), atol=1e-5))[-1]"
 )
-MAKE_CLASS = """
-def make_class(source):
-    exec(source, names := {"torch": torch, "nn": nn})
-    return names["Mine"]
-"""
 
 
 def cells(*sources, tags=()):
@@ -84,10 +105,11 @@ ANSWERS = {
         "type",
     ),
     "not rescaled": ("many.5", "lambda a, b: (a[2] + b[2]) / (a[1] + b[1])", "mistake"),
-    "class": ("your_class.1", f"make_class('''{CLASS}''')", "right"),
-    "unmasked": ("your_class.1", f"make_class('''{UNMASKED}''')", "mistake"),
+    "class": ("your_class.1", "Mine", "right"),
+    "unmasked": ("your_class.1", "Unmasked", "mistake"),
+    "unnamed": ("your_class.1", "Unnamed", "value"),
 }
-CLASSES = "class", "unmasked"
+CLASSES = CLASS, UNMASKED, UNNAMED
 
 
 def students_of_answers():
@@ -122,7 +144,7 @@ def solutions_of(paths):
 
 
 STUDENTS = students_of_answers()
-SET_UP_ANSWERS = f"{SETUP}\nfrom helpers.attention import MultiHeadAttention\n{MAKE_CLASS}"
+SET_UP_ANSWERS = f"{SETUP}\nfrom helpers.attention import MultiHeadAttention", *CLASSES
 
 # What stands before a wrong answer changes nothing: all of these end as the mistake that they are.
 PATCHES = (
@@ -142,7 +164,7 @@ def answer_of(thing):
     except BaseException:
         return None
 try:
-    from eleven_steps.checks.know.exercises.tasks import TASKS
+    from eleven_steps.checks.exercises import TASKS
 except ImportError:
     TASKS = {"scores.2": None}
 numbers = [answer_of(thing) for thing in [*gc.get_objects(), TASKS["scores.2"]]]
@@ -199,7 +221,7 @@ ATTEMPTS = {
     "own": "import glob\nassert [p for p in glob.glob('/**/*.ipynb', recursive=True)]",
     "home": "assert [n for n in os.listdir('{home}') if os.path.isfile('{home}/' + n)]",
     "results": "open('{out}', 'w').write('[]')",
-    "course": "assert os.path.exists('{root}/eleven_steps/checks/know/exercises/tasks.py')",
+    "course": "assert os.path.exists('{root}/eleven_steps/checks/exercises.py')",
     "tcp": "import socket\nsocket.create_connection(('127.0.0.1', {tcp}), timeout=1)",
     "udp": "import socket\nwith socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:\n"
     "    s.connect(('127.0.0.1', {udp}))\n    s.sendmsg([b'hello'])\n    s.settimeout(0.5)\n"
@@ -226,7 +248,7 @@ ON_THE_WAY = (
     '"\ud800"',
     "torch.set_default_dtype(torch.float64); torch.manual_seed(0); torch.set_grad_enabled(False)",
     "x = []\nfor _ in range(10**5):\n    x = [x]",
-    "from eleven_steps.checks.know.exercises.paper import papers\npapers()['by_hand.1']",
+    "from eleven_steps.checks.paper import papers\npapers()['by_hand.1']",
 )
 ORPHAN = f"321.{os.getpid()}"  # seconds that it sleeps, by which it is known
 SELF_CHECK = f"""

@@ -5,11 +5,12 @@ from html import unescape
 import pytest
 from feedback import pages
 from handed_in import Submission
-from judging import Said
 from named import Person
 from page_read import Page
 from renew import COURSE, read
 from results import course_exercises, results
+
+from eleven_steps.checks.verdict import Verdict
 
 SITE = "https://example.org/course"
 EVIL = 'score = 42  # <script src="x.js"></script> & "quotes" `ticks`\ncheck("scores.2", score)'
@@ -21,14 +22,14 @@ def page_of(cells, said, exercises=None, late="", student="ada", site=SITE):
     person = Person(student, "Lovelace, Ada", late=late)
     one = Submission(student, "05_scores.ipynb", tuple(cells), person=person)
     exercises = exercises or [*said]
-    missing = Said("missing", "no notebook is handed in.")
+    missing = Verdict("missing", "no notebook is handed in.")
     judged = [(one, {name: said.get(name, missing) for name in exercises})]
     ((name, content),) = pages([one], list(results(judged, exercises)), site)
     return Page(content), name
 
 
 def test_answers_stand_there_as_text_and_the_last_that_was_handed_in_counts():
-    said = {"scores.2": Said("value", "another number is asked for, not `42<b>`.")}
+    said = {"scores.2": Verdict("value", "another number is asked for, not `42<b>`.")}
     page, _ = page_of(['score = 1\ncheck("scores.2", score)', EVIL, SOLUTION], said)
     assert [each.rstrip() for each in page.answers] == [EVIL]
     assert not {"script", "b", "img"} & {tag for tag, _ in page.tags}
@@ -37,7 +38,7 @@ def test_answers_stand_there_as_text_and_the_last_that_was_handed_in_counts():
 
 
 def test_a_page_loads_nothing_and_links_the_notebooks_and_the_step():
-    said = {"your_class.1": Said("mistake", "step 6: No score is masked.", False, "no_mask", 5)}
+    said = {"your_class.1": Verdict("mistake", wrong="No score is masked.", step=6, reached=5)}
     cells = ['check("your_class.1", Mine)']
     page, _ = page_of(cells, said)
     assert page.links == [f"{SITE}/13_your_own_class.html", f"{SITE}/06_mask.html"]
@@ -48,7 +49,7 @@ def test_a_page_loads_nothing_and_links_the_notebooks_and_the_step():
 
 
 def test_what_was_never_handed_in_is_one_line():
-    said = {"scores.1": Said("right", "right.", True)}
+    said = {"scores.1": Verdict("right", "right.")}
     page, _ = page_of(['check("scores.1", f)'], said, [*course_exercises()])
     (line,) = [line for line in page.said.splitlines() if "06_mask" in line]
     others = {*course_exercises().values()} - {"05_scores"}
@@ -58,7 +59,7 @@ def test_what_was_never_handed_in_is_one_line():
 
 @pytest.mark.parametrize("late", ["", "late", "3 mins 31 secs late"])
 def test_what_came_late_is_marked(late):
-    said = {"scores.1": Said("right", "right.", True)}
+    said = {"scores.1": Verdict("right", "right.")}
     page, _ = page_of(['check("scores.1", f)'], said, late=late)
     assert [line for line in page.said.splitlines() if "handed in" in line] == [
         f"This was handed in {late}."
@@ -66,7 +67,7 @@ def test_what_came_late_is_marked(late):
 
 
 def test_no_name_leads_out_of_the_folder_or_to_the_page_of_another():
-    said = {"scores.1": Said("missing", "none.")}
+    said = {"scores.1": Verdict("missing", "none.")}
     students = "a/b", "a_b", "a%2Fb", "..", "a" * 240 + "1", "a" * 240 + "2", "Zo\u00eb"
     names = {page_of([], said, student=student)[1] for student in students}
     assert len(names) == len(students)
@@ -74,7 +75,7 @@ def test_no_name_leads_out_of_the_folder_or_to_the_page_of_another():
 
 
 def test_no_page_has_a_solution_of_the_course_though_the_tags_are_lost():
-    right, shown = Said("right", "right.", True), 0
+    right, shown = Verdict("right", "right."), 0
     for path in COURSE.values():
         code = [cell for cell in read(path).cells if cell.cell_type == "code"]
         mine = [name for name, stem in course_exercises().items() if stem == path.stem]

@@ -2,12 +2,16 @@
 
 import json
 import math
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 
 import grade
+import grade_one
 import judging
 import pytest
 import sandbox
@@ -17,10 +21,14 @@ from hypothesis import strategies as st
 from sampled import sampled
 from served import reply
 from sizes import steady
-from test_more_exercises import compare, future, needs_a_mask
-from wire import DEEP, decode, encode
+from submissions import TEST
+from wire import PLACE, decode, encode
 
 from eleven_steps.checks import check
+from eleven_steps.checks.asking.clauses import Reply
+from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.questions import QUESTIONS
+from eleven_steps.checks.verdict import Verdict
 from helpers.attention import MultiHeadAttention
 
 
@@ -37,8 +45,10 @@ def test_results_are_whole_or_the_old_ones(tmp_path):
 def test_what_is_shut_in_gets_no_module_with_an_answer(tmp_path):
     sandbox.copy_course(tmp_path)
     checks = tmp_path / "eleven_steps" / "checks"
-    assert {each.name for each in checks.iterdir()} - {"__pycache__"} == {"__init__.py", "run"}
-    assert not (checks / "__init__.py").read_text() and (checks / "run" / "ask.py").is_file()
+    assert {each.name for each in checks.iterdir()} - {"__pycache__"} == {"__init__.py", "asking"}
+    assert not (checks / "__init__.py").read_text()
+    ask = [sys.executable, "-P", "-c", "import eleven_steps.checks.asking.questions"]
+    subprocess.run(ask, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, check=True)
     assert {each.stem for each in tmp_path.glob("*.py")} == {"shut_in", "served", "wire"}
     assert not list(tmp_path.rglob("*.ipynb"))
 
@@ -63,8 +73,8 @@ class Elsewhere(judging.StandIn):
 )
 def test_what_is_no_reply_is_not_told_as_an_error_of_the_answer(line):
     found = judging.judged("scores.1", lambda question: line)
-    assert found["noisy"] and not found["said"]["passed"]
-    assert "raises" not in found["said"]["message"]
+    said = judging.as_verdict(found["said"])
+    assert found["noisy"] and not said.passed and "raises" not in said.message
 
 
 def test_what_steers_a_terminal_or_a_spreadsheet_is_spelt_out():
@@ -78,10 +88,36 @@ def test_a_stand_in_is_asked_something_new_each_time():
     assert answers[0].questions != answers[1].questions
 
 
+def test_a_question_holds_no_right_value():
+    """Every tensor that travels to an answer is one of its arguments, made by an earlier step."""
+    asked = Elsewhere(lambda queries, keys: queries @ keys.transpose(1, 2))
+    assert not check("scores.1", asked, record=False)
+    growing = Elsewhere(MultiHeadAttention)
+    assert check("your_class.1", growing, record=False)
+    questions = [json.loads(line)["question"] for line in asked.questions + growing.questions]
+    assert {each["question"] for each in questions} <= {*QUESTIONS}
+    for each in questions:
+        text = json.dumps(each["arguments"])
+        assert each["question"] == "call" or "data" not in text, each["question"]
+
+
 def test_a_right_class_elsewhere_is_right():
     said = check("your_class.1", Elsewhere(MultiHeadAttention), record=False)
     assert said.passed and said.reached == 11, said
     assert "of type set" in check("tensors.2", Elsewhere({2, 3}), record=False).message
+
+
+class Unfinished(MultiHeadAttention):
+    def forward(self, x):
+        shape = *x.shape[:2], self.num_heads, self.head_dim
+        queries, keys = (layer(x).view(shape) for layer in (self.W_query, self.W_key))
+        return torch.softmax(queries.transpose(1, 2) @ keys.permute(0, 2, 3, 1), dim=-1)
+
+
+@pytest.mark.parametrize("elsewhere", [Elsewhere, lambda cls: cls])
+def test_a_wrong_class_has_reached_the_same_step_wherever_it_lives(elsewhere):
+    said = check("your_class.1", elsewhere(Unfinished), record=False)
+    assert not said.passed and said.reached == 2, said
 
 
 PLAIN = st.recursive(
@@ -90,14 +126,14 @@ PLAIN = st.recursive(
     | st.integers()
     | st.floats()
     | st.text(max_size=9)
-    | st.sampled_from(["Seen", "Record", "Facts", "Case", "torch.float32", "module class"]),
+    | st.sampled_from(["Reply", "Case", "torch.float32", "module class"]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
                 ("value", "returned", "callable", "error", "late", "names", "sizes", "bias")
                 + ("dtype", "shape", "data", "type", "tuple", "array", "scalar", "failure", "line")
-                + ("made", "of", "set", "biased", "weight", "out", "kind", "parts", "calls", "seen")
+                + ("made", "of", "biased", "weight", "kind", "building", "number", "ellipsis")
             ),
             inner,
             max_size=4,
@@ -112,11 +148,25 @@ PLAIN = st.recursive(
 def test_nothing_that_comes_back_breaks_the_grader_or_passes(identifier, forged):
     for fact in {"reply": forged}, {"reply": {"value": forged, "callable": True}}, forged:
         line = json.dumps(fact).encode()
-        assert not judging.judged(identifier, lambda _, line=line: line)["said"]["passed"]
+        assert judging.judged(identifier, lambda _, line=line: line)["said"]["kind"] != "right"
 
 
-def crossed(value, *how):
-    return decode(json.loads(json.dumps(encode(value, *how))))
+@steady
+@given(st.dictionaries(st.sampled_from(["kind", "line", "passed", *PLACE]), PLAIN))
+def test_no_place_changes_more_than_where_and_what_is_wrong(forged):
+    whole = {"kind": "value", "line": 3} | dict.fromkeys(PLACE, "\x1b\n" * 999)
+    for fact in forged, forged | whole:
+        for mistakes in (), ("no_mask",):
+            said = Verdict("value", gets="1.", step=6, mistakes=mistakes, reached=5)
+            placed = grade_one.with_place(said, fact)
+            names = "kind", "passed", "mistake", "step", "reached"
+            assert all(getattr(placed, name) == getattr(said, name) for name in names)
+            assert len(placed.message) < 9000 and "\x1b" not in placed.message
+            assert placed.message.count("\n") <= 4
+
+
+def crossed(value):
+    return decode(json.loads(json.dumps(encode(value))))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.bool, torch.complex64])
@@ -142,12 +192,14 @@ def test_a_claimed_size_takes_no_memory():
 
 def test_what_is_written_down_crosses_the_border():
     answer = {"mha": MultiHeadAttention(4, 6, 5, 0.5, 2, qkv_bias=True), "W": [[1, 2.5], [..., 0]]}
-    came = crossed(answer | {"shape": ("B", "n"), "odd": object()}, DEEP)
+    came = crossed(answer | {"shape": ("B", "n"), "odd": object()})
     assert came["W"] == answer["W"] and came["shape"] == ("B", "n")
     assert type(came["odd"]).__name__ == "object"
     sizes = "d_in", "d_out", "context_length", "num_heads"
     assert [getattr(came["mha"], name) for name in sizes] == [4, 6, 5, 2]
     assert came["mha"].W_query.bias is not None and came["mha"].dropout.p == 0.5
+    reply = Reply({"W_key.weight": (3, 4), "mask": Failure("ValueError: no", "x.no", 3)}, True)
+    assert crossed(reply) == reply
 
 
 class Box:
@@ -182,8 +234,8 @@ def test_what_is_forged_costs_one_exercise_and_no_more_memory_than_is_allowed(fo
             start = judges.judge(name, Box(), 9.0, asked=False)["start"]
             assert bool(start["given"]) is (name == "practice.columns.3")
         right = Box(answer=lambda q, k: q @ k.transpose(2, 3))
-        assert not judges.judge("by_hand.7", forging(forged), 9.0)["said"]["passed"]
-        assert judges.judge("scores.1", right, 9.0)["said"]["passed"]
+        assert judges.judge("by_hand.7", forging(forged), 9.0)["said"]["kind"] != "right"
+        assert judges.judge("scores.1", right, 9.0)["said"]["kind"] == "right"
         used = Path(f"/proc/{judges.process.pid}/status").read_text("utf-8")
         assert int(re.search(r"VmHWM:\s+(\d+)", used)[1]) < 900_000  # kB, torch included
     finally:
@@ -207,6 +259,20 @@ class Asking(Elsewhere):
     def consult(self, wanted):
         self.facts.put({"wants": json.loads(json.dumps(wanted))})
         return self.served.get(timeout=60)
+
+
+compare = eval(TEST, {"torch": torch})
+
+
+def future(cls):
+    mha, x = cls(6, 6, 3, 0.0, 2), torch.randn(1, 3, 6)
+    later = x.clone()
+    later[0, 2] += 1
+    assert torch.allclose(mha(later)[:, :2], mha(x)[:, :2], atol=1e-6)
+
+
+def needs_a_mask(cls):
+    assert compare(cls) and hasattr(cls(6, 6, 3, 0.0, 2), "mask")
 
 
 def by_gradients(cls):

@@ -6,10 +6,11 @@ import zipfile
 
 import pytest
 from handed_in import submissions
-from judging import Said
 from named import Roster, person_of
 from results import results
 from submissions import RIGHT, SETUP, WHOLE, cells, checks
+
+from eleven_steps.checks.verdict import Verdict
 
 ROSTER = """Student,ID,SIS User ID,SIS Login ID,Section
 "    Points Possible",,,,
@@ -169,8 +170,8 @@ def taken(tmp_path, files, said):
     return result.notebook.partition("/")[2], result.kind
 
 
-SOLVED, OPEN = Said("right", "right.", True), Said("unfinished", "open.")
-SLIP = Said("mistake", "a slip.")
+SOLVED, OPEN = Verdict("right", "right."), Verdict("unfinished", "open.")
+SLIP = Verdict("mistake", "a slip.")
 FIRST, SECOND = "05_scores.ipynb", "05_scores (1).ipynb"
 
 
@@ -197,7 +198,7 @@ def test_a_broken_file_costs_its_own_notebook_alone(tmp_path):
         (tmp_path / "ada" / name).write_text(text)
     every, _ = submissions(tmp_path)
     names = ["scores.1", "mask.1", "view.1"]
-    broken, none = Said("broken", "broken."), Said("missing", "none.")
+    broken, none = Verdict("broken", "broken."), Verdict("missing", "none.")
     for leave, kinds in (
         ("work.ipynb", ["broken", "missing", "missing"]),
         ("", ["broken", "broken", "broken"]),  # whose name tells no notebook, it may hold any
@@ -269,6 +270,6 @@ def test_what_is_no_notebook_is_told_by_its_name_unless_the_notebook_is_there(tm
 def test_what_canvas_marks_as_late_is_late_in_the_results(tmp_path):
     for name in "lovelaceada_LATE_71_99_05_scores.ipynb", "pascal_72_99_05_scores.ipynb":
         (tmp_path / name).write_text(WHOLE)
-    said = {"scores.1": SOLVED, "view.1": Said("missing", "none.")}
+    said = {"scores.1": SOLVED, "view.1": Verdict("missing", "none.")}
     found = list(results([(each, said) for each in submissions(tmp_path)[0]], [*said]))
     assert [each.late for each in found] == ["late", "", "", ""]

@@ -4,7 +4,6 @@ A page is one file that loads nothing. It has no solution: the course's are not 
 notebook whose tags are lost the cells that hand nothing in are left out.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import groupby
@@ -16,10 +15,9 @@ from handed_in import IDENTIFIER, Submission
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from results import Result, course_exercises
 
-from eleven_steps.checks.run.places import visible
+from eleven_steps.checks.asking.failures import visible
 
 LONGEST = 10_000  # characters of an answer; the class of notebook 13 has 1500
-STEP = re.compile(r"step (\d+):")  # with which begins what is said of a class
 NOT_COUNTED = "record=False"  # what the course's solutions say to check, and nbgrader's tests
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -78,5 +76,4 @@ def answer(submitted: Submission | None, result: Result) -> str:
 
 def step(result: Result) -> str:
     """Return the notebook of the step at which a class goes wrong; "" where none is told."""
-    found = STEP.match(result.message)
-    return next((name for name in COURSE if found and name.startswith(f"{found[1]:>02}_")), "")
+    return next((name for name in COURSE if name.startswith(f"{result.step or 99:02}_")), "")

@@ -55,7 +55,7 @@ from results import Result, course_exercises, results
 from sandbox import Isolation, copy_course, find_isolation
 from tqdm import tqdm
 
-from eleven_steps.checks.run.places import visible
+from eleven_steps.checks.asking.failures import visible
 
 
 def grade(
@@ -67,9 +67,11 @@ def grade(
 ) -> list[Result]:
     """Return the results, in order of students and exercises, once all submissions have ended."""
     with tempfile.TemporaryDirectory(prefix="grading") as folder:
-        course = Path(folder)
-        copy_course(course)
-        one = Grader(isolation, course, limits, exercises).outcomes
+        courses = Path(folder, "bare"), Path(folder, "whole")
+        for course, whole in zip(courses, (False, True), strict=True):
+            course.mkdir()
+            copy_course(course, whole)
+        one = Grader(isolation, *courses, limits, exercises).verdicts
         with workers(min(processes, len(every)), limits.memory) as spread:
             bar = tqdm(spread(one, every), "graded", len(every), disable=None)  # not in a log
             judged = list(zip(every, bar, strict=True))

@@ -1,15 +1,21 @@
 """Grade one notebook: run it where it is shut in, and judge here what it answers."""
 
+import contextlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from handed_in import Submission
-from judging import Judge, Said
+from judging import LONGEST_TEXT, Judge, as_verdict
 from sandbox import Isolation, Lost, Sandbox
+from wire import PLACE
+
+from eleven_steps.checks.verdict import Verdict
 
 START = 600  # seconds after which a process that is not ready counts as lost
 ANSWER = 5.0  # seconds for the answer to one exercise, as where it was written
+SEARCH = 10.0  # seconds to check one answer and to find the place where it goes wrong
 HARD = 6  # times as long as it is told, a process is waited for: it may share its processor
 LONGEST_NAME = 100  # characters of what may be an exercise
 RUNS = 6  # of one notebook, each without one more thing that brought it down
@@ -32,9 +38,10 @@ class Limits:
 class Run:
     """What has become of a notebook so far: answers, cells that raised or were stopped, the end."""
 
-    said: dict[str, Said] = field(default_factory=dict)
-    stopped: dict[str, Said] = field(default_factory=dict)
-    cells: dict[int, Said] = field(default_factory=dict)
+    said: dict[str, Verdict] = field(default_factory=dict)
+    ran: set[str] = field(default_factory=set)  # exercises whose answer is code that was run
+    stopped: dict[str, Verdict] = field(default_factory=dict)
+    cells: dict[int, Verdict] = field(default_factory=dict)
     omitted: list[int] = field(default_factory=list)
     cell: int | None = None
     exercise: str | None = None
@@ -48,23 +55,57 @@ class Grader:
     """Runs notebooks, one at a time, and has their answers judged."""
 
     isolation: Isolation  # what shuts a notebook in
-    course: Path  # the folder that copy_course made
+    course: Path  # the folder that copy_course made, without answers
+    whole: Path  # the one with them, where places are looked for
     limits: Limits  # for all runs of a notebook together
     exercises: list[str]  # the identifiers that count
 
-    def outcomes(self, judges: Judge, submitted: Submission) -> dict[str, Said]:
-        """Return what is said of each exercise in one notebook; judges is where it is judged."""
+    def verdicts(self, judges: Judge, submitted: Submission) -> dict[str, Verdict]:
+        """Return the verdict on each exercise in one notebook; judges is where it is judged."""
         if not submitted.notebook:
-            return dict.fromkeys(self.exercises, Said("missing", "no notebook is handed in."))
+            return dict.fromkeys(self.exercises, Verdict("missing", "no notebook is handed in."))
         if submitted.broken:
-            return dict.fromkeys(self.exercises, Said("broken", f"{submitted.broken}."))
+            return dict.fromkeys(self.exercises, Verdict("broken", f"{submitted.broken}."))
         done = Run(until=time.monotonic() + HARD * self.limits.seconds)
         if set(self.exercises) & set(submitted.exercises):
             try:
                 self.run(done, submitted, judges)
             except OSError as error:  # no process is left, or no memory
                 done = Run(ended=f"could not be run ({type(error).__name__})")
-        return {name: what_is_said(submitted, done, name) for name in self.exercises}
+        judged = {name: what_is_said(submitted, done, name) for name in self.exercises}
+        wrong = {name: judged[name] for name in done.ran if judged[name] is done.said.get(name)}
+        wrong = {name: verdict for name, verdict in wrong.items() if not verdict.passed}
+        return judged | (self.with_places(done, submitted, wrong) if wrong else {})
+
+    def with_places(
+        self, done: Run, submitted: Submission, wrong: dict[str, Verdict]
+    ) -> dict[str, Verdict]:
+        """Return wrong verdicts with where the answers go wrong, as far as a process finds out.
+
+        The cells run again in a process that has the whole course, within the same limits.
+        """
+        found, limits = dict(wrong), self.limits
+        with (
+            contextlib.suppress(Lost, OSError),
+            Sandbox(self.isolation, self.whole, limits.memory) as box,
+        ):
+            box.hear(START)
+            box.spent, box.allowed = 0.0, limits.seconds
+            box.until = time.monotonic() + HARD * limits.seconds
+            box.tell(self.job(done, submitted) | {"wanted": list(wrong)}, START)
+            while "end" not in (fact := box.hear(HARD * max(limits.cell, SEARCH))):
+                name = fact.get("place")
+                # Of several answers the last one counts that has been begun.
+                if isinstance(name, str) and name in wrong and fact.get("kind") != "unfinished":
+                    found[name] = with_place(wrong[name], fact)
+        return found
+
+    def job(self, done: Run, submitted: Submission) -> dict[str, Any]:
+        """Return what a process in a sandbox is to run."""
+        skipped = [submitted.own.get(name, name) for name in done.stopped]
+        job = {"cells": submitted.cells, "omitted": done.omitted, "skipped": skipped}
+        job["seconds"] = {"cell": self.limits.cell, "answer": self.limits.answer}
+        return job | {"memory": self.limits.memory}
 
     def run(self, done: Run, submitted: Submission, judges: Judge) -> None:
         """Run a notebook; again without the cell or the answer that brought its process down."""
@@ -77,10 +118,10 @@ class Grader:
                 done.spent += box.spent
             if done.exercise:
                 message = f"while this answer ran, the notebook {reason}."
-                done.stopped[done.exercise] = Said("stopped", message)
+                done.stopped[done.exercise] = Verdict("stopped", message)
             elif done.cell is not None and done.cell not in done.omitted:
                 message = f"while the cell of this exercise ran, the notebook {reason}."
-                done.cells[done.cell] = Said("stopped", message)
+                done.cells[done.cell] = Verdict("stopped", message)
                 done.omitted.append(done.cell)
             else:
                 break
@@ -95,55 +136,72 @@ class Grader:
         box.spent = 0.0  # to start is no work of the notebook's
         box.allowed, box.until = limits.seconds - done.spent, done.until
         own = submitted.own
-        skipped = [own.get(name, name) for name in done.stopped]
-        job = {"cells": submitted.cells, "omitted": done.omitted, "skipped": skipped}
-        job["seconds"] = {"cell": limits.cell, "answer": limits.answer}
-        box.tell(job | {"memory": limits.memory}, START)
+        box.tell(self.job(done, submitted), START)
         while "end" not in (fact := box.hear(HARD * limits.cell)):
             if isinstance(asked := fact.get("exercise"), str):
                 exercise = ".".join(asked.split(".")[:2])  # without a seed
                 counts = exercise in self.exercises and exercise not in done.stopped
                 if counts and asked == own.get(exercise, exercise):
                     done.exercise = exercise
-                    said = self.judge(asked, box, judges)
+                    said, ran = self.judge(asked, box, judges)
                     if said.kind != "unfinished" or exercise not in done.said:
                         done.said[exercise] = said
+                    done.ran |= {exercise} if ran else set()
                     done.exercise = None
                     continue
                 if asked != own.get(exercise, asked):
                     message = f"these are not your own numbers: those are {own[exercise]}."
-                    done.said.setdefault(exercise, Said("other_numbers", message))
+                    done.said.setdefault(exercise, Verdict("other_numbers", message))
                 content = judges.judge(asked[:LONGEST_NAME], box, limits.cell, asked=False)
                 box.tell({"next": True} | content.get("start", {}), limits.cell)
             elif isinstance(number := fact.get("cell"), int):
                 done.cell = number
                 if "late" in fact:
                     message = f"no end of the cell of this exercise after {limits.cell:g} seconds."
-                    done.cells[number] = Said("stopped", message)
+                    done.cells[number] = Verdict("stopped", message)
                 elif "error" in fact:
-                    text = str(fact["error"])[:300]
-                    done.cells[number] = Said("error", f"the cell of this exercise raises {text}.")
+                    message = f"the cell of this exercise raises {str(fact['error'])[:300]}."
+                    done.cells[number] = Verdict("error", message)
 
-    def judge(self, identifier: str, box: Sandbox, judges: Judge) -> Said:
-        """Let the answer that waits in the sandbox be judged; raise Lost if that is lost by it."""
+    def judge(self, identifier: str, box: Sandbox, judges: Judge) -> tuple[Verdict, bool]:
+        """Return the verdict on the answer that waits in the sandbox, and whether it is code.
+
+        Raises:
+            Lost: the answer brought the sandbox down.
+        """
         answer = self.limits.answer
         content = judges.judge(identifier, box, min(HARD * answer, self.limits.seconds))
         box.tell({"next": True} | content.get("start", {}), self.limits.cell)
         if content["late"]:
-            return Said("error", f"no end after {answer:g} seconds of running.")
-        return Said(**content["said"])
+            return Verdict("error", f"no end after {answer:g} seconds of running."), False
+        return as_verdict(content["said"]), content["ran"]
 
 
-def what_is_said(submitted: Submission, done: Run, identifier: str) -> Said:
+def with_place(verdict: Verdict, fact: dict) -> Verdict:
+    """Return a verdict with the line and the texts that a fact about the place has.
+
+    The fact may be forged. It changes no kind, mistake or point: it adds a line, and unless the
+    mistake has a name what is wrong there.
+    """
+    line, texts = fact.get("line"), {name: fact.get(name) for name in PLACE}
+    plain = type(line) is int and all(type(text) is str for text in texts.values())
+    if not plain or fact.get("kind") != verdict.kind:
+        return verdict
+    said = {name: " ".join(text[:LONGEST_TEXT].split()) for name, text in texts.items()}
+    known = ["code"] if verdict.mistake else [name for name in PLACE if said[name]]
+    return replace(verdict, line=line, **{name: said[name] for name in known})
+
+
+def what_is_said(submitted: Submission, done: Run, identifier: str) -> Verdict:
     """Say of one exercise what its learner would be told, or why nothing is."""
     for known in done.stopped, done.said:
         if identifier in known:
             return known[identifier]
     cell = submitted.exercises.get(identifier)
     if cell is None:
-        return Said("missing", f'no cell says `check("{identifier}", ...)`.')
+        return Verdict("missing", f'no cell says `check("{identifier}", ...)`.')
     if cell in done.cells:
         return done.cells[cell]
     if done.ended:
-        return Said("stopped", f"the notebook {done.ended}, before this exercise.")
-    return Said("missing", f'`check("{identifier}", ...)` is not reached.')
+        return Verdict("stopped", f"the notebook {done.ended}, before this exercise.")
+    return Verdict("missing", f'`check("{identifier}", ...)` is not reached.')

@@ -19,7 +19,7 @@ from pathlib import Path
 from grade import harmless, replacing
 from results import possible
 
-from eleven_steps.checks.run.places import visible
+from eleven_steps.checks.asking.failures import visible
 
 CANVAS = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
 POSSIBLE = "    Points Possible"  # as Canvas writes it, blanks and all

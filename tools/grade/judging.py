@@ -10,39 +10,33 @@ import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from sandbox import NOISE, Lost, Sandbox, work
 from served import MOST
-from wire import DEEP, decode, encode, encode_tensor
+from wire import decode, encode, encode_tensor
 
 from eleven_steps.checks import check
-from eleven_steps.checks.run.ask import defined
-from eleven_steps.checks.run.isolate import Failure, attempt
+from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.isolation import attempt
+from eleven_steps.checks.asking.questions import defined
+from eleven_steps.checks.verdict import Verdict
 
 START = 120  # seconds of work after which a process that is not ready counts as lost
 JUDGING = 60.0  # seconds of work between two questions; an honest answer takes a twentieth
 SHARED = 20  # times as many pass at most: the processor may be shared
-LONGEST_REPLY = 10_000_000  # bytes; the record of an honest class has a twentieth
+LONGEST_REPLY = 10_000_000  # bytes; the gradients of an honest class have a twentieth
 LOOK = 1.0  # seconds between two looks at what it has worked
 QUESTION, END = b"?", b"."  # how a line from the judge begins
 ODD = "this cannot be looked at."
 MOST_SERVED = 5000  # times that one answer may ask back
 WIDEST = 4096  # size of a class that is built for a learner's test
-
-
-@dataclass(frozen=True)
-class Said:
-    """What is said of one exercise: what `check` says, or why nothing can be said."""
-
-    kind: str
-    message: str
-    passed: bool = False
-    mistake: str | None = None
-    reached: int = 0  # how many steps of the class of notebook 13 are right
+TEXTS = "kind", "text", "wrong", "gets", "expected", "hint", "code"
+FIELDS = (*TEXTS, "line", "step", "mistakes", "reached")  # of a verdict that travel
+LONGEST_TEXT = 600  # characters
+RUNS = "call", "run_clause"  # the questions that run a function or a class: there may be a place
 
 
 class StandIn:
@@ -54,6 +48,7 @@ class StandIn:
 
     def __init__(self, carry: Callable[[bytes], bytes]):
         self.carry, self.late, self.noisy, self.failed = carry, False, False, None
+        self.ran = False  # whether it was asked what a function or a class gives
 
     def ask(self, question: str, *arguments: Any) -> Any:
         """Return what the answer replies; it may be forged.
@@ -66,9 +61,10 @@ class StandIn:
             EOFError: the process is gone.
             ValueError: what came is no reply.
         """
+        self.ran |= question in RUNS
         sources = arguments[0] if question == "verdicts" else []
         given = [[constructor_of(source) for source in sources]] if sources else list(arguments)
-        fact = self.tell({"question": question, "arguments": encode(given, DEEP)})
+        fact = self.tell({"question": question, "arguments": encode(given)})
         for _ in range(MOST_SERVED):
             if "wants" not in fact:
                 break
@@ -146,25 +142,33 @@ def judged(identifier: str, carry: Callable[[bytes], bytes]) -> dict:
     """Let `check` judge an answer that is elsewhere.
 
     Returns:
-        As plain data what is said, what the problem starts from, and whether the answer was late,
-        what came was no reply, and anything was odd.
+        As plain data the verdict, what the problem starts from, and whether the answer was late,
+        what came was no reply, anything was odd, and a function or a class ran.
     """
-    asked, start, said = StandIn(carry), {}, Said("failed", ODD)
+    asked, start, verdict = StandIn(carry), {}, Verdict("failed")
     with contextlib.suppress(BaseException):  # forged data may be odd in any way, and too slow
-        outcome = check(identifier, asked, record=False)
-        start = start_of(outcome)
-        told = outcome.kind, outcome.message[:2000], outcome.passed, outcome.mistake
-        said = Said(*told, outcome.reached)
-    odd = said.kind == "failed"  # only what is forged brings the check itself to fail
-    said = Said("type", ODD) if odd else said
-    found = {"late": asked.late, "noisy": asked.noisy, "odd": odd}
-    return {"said": asdict(said), "start": start} | found
+        verdict = check(identifier, asked, record=False)
+        start = start_of(verdict)
+    odd = verdict.kind == "failed"  # only what is forged brings the check itself to fail
+    said = as_fields(Verdict("type", ODD) if odd else verdict)
+    found = {"late": asked.late, "noisy": asked.noisy, "odd": odd, "ran": asked.ran}
+    return {"said": said, "start": start} | found
 
 
-def start_of(outcome: Any) -> dict:
+def as_fields(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as plain data, its texts cut."""
+    cut = {name: getattr(verdict, name)[:LONGEST_TEXT] for name in TEXTS}
+    return {name: getattr(verdict, name) for name in FIELDS} | cut
+
+
+def as_verdict(said: dict[str, Any]) -> Verdict:
+    return Verdict(**said | {"mistakes": tuple(said["mistakes"])})
+
+
+def start_of(verdict: Verdict) -> dict:
     """Return what a pencil-and-paper problem starts from: its matrices and sizes, as plain data."""
-    given = {name: matrix.tolist() for name, matrix in outcome.given.items()}
-    return {"given": given, "sizes": dict(outcome.sizes)}
+    given = {name: matrix.tolist() for name, matrix in verdict.given.items()}
+    return {"given": given, "sizes": dict(verdict.sizes)}
 
 
 def work_through(pipe: Any, memory: int) -> None:
@@ -207,7 +211,8 @@ class Judge:
         seconds: that the sandbox may take for each reply. asked: whether the answer is asked at
         all; else only what the problem starts from.
         """
-        lost, content = None, {"said": asdict(Said("type", ODD)), "late": False, "odd": True}
+        said = as_fields(Verdict("type", ODD))
+        lost, content = None, {"said": said, "late": False, "odd": True, "ran": False}
         self.begin()
         with contextlib.suppress(EOFError, OSError):
             self.pipe.send_bytes(json.dumps({"exercise": identifier, "asked": asked}).encode())

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any
 
 from course import COURSE
 from handed_in import Submission, called
-from judging import Said
 
 from eleven_steps.checks import check
+from eleven_steps.checks.verdict import Verdict
 
 POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
 BY_STEPS = "your_class"  # of which each step that is right counts
-# Of what is said; all else is an answer.
+# By the kind of a verdict; all else is an answer.
 RANKS = {"missing": 0, "broken": 1, "unfinished": 2, "other_numbers": 2}
+RIGHT = "right", "so far"  # as far as it goes
 COPY = re.compile(r"\((\d+)\)\.ipynb$")
 
 
@@ -35,6 +35,7 @@ class Result:
     points: int
     possible: int
     late: str  # how late, in words; "" is on time
+    step: int | None  # the first wrong one of a class; None where none is known
 
 
 @functools.cache
@@ -54,14 +55,14 @@ def possible(identifier: str) -> int:
     return POINTS.get(identifier.partition(".")[0], 1)
 
 
-def points(identifier: str, said: Any) -> int:
+def points(identifier: str, said: Verdict) -> int:
     """Return how many points an answer gets; a class that is not whole has its right steps'."""
     most = possible(identifier)
     return most if said.passed else min(said.reached, most) * identifier.startswith(BY_STEPS)
 
 
 def results(
-    judged: Iterable[tuple[Submission, dict[str, Said]]], exercises: list[str]
+    judged: Iterable[tuple[Submission, dict[str, Verdict]]], exercises: list[str]
 ) -> Iterator[Result]:
     """Yield one result for each student and exercise, from the newest notebook with an answer."""
     students: dict[str, list] = {}
@@ -73,16 +74,17 @@ def results(
             _, said, taken = max(ranked, key=itemgetter(0))
             told = said.passed, said.kind, said.mistake, said.message, taken.notebook
             late = taken.person.late * (said.kind != "missing")
-            yield Result(student, name, *told, points(name, said), possible(name), late)
+            step = None if said.kind in RIGHT else said.step
+            yield Result(student, name, *told, points(name, said), possible(name), late, step)
 
 
-def rank(submitted: Submission, said: Said, name: str) -> tuple[tuple, Said, Submission]:
+def rank(submitted: Submission, said: Verdict, name: str) -> tuple[tuple, Verdict, Submission]:
     """Return how much a notebook counts for an exercise, what is said of it, and the notebook.
 
     What is wrong with a file that is another notebook is not told.
     """
     if submitted.broken and called(submitted.notebook) not in ("", course_exercises().get(name)):
-        said = Said("missing", "no notebook with this exercise is handed in.")
+        said = Verdict("missing", "no notebook with this exercise is handed in.")
         submitted = replace(submitted, notebook="")
     copy = COPY.search(submitted.notebook)
     newer = submitted.changed, int(copy[1]) if copy else 0, submitted.notebook

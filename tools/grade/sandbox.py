@@ -7,6 +7,7 @@ no network.
 
 import compileall
 import contextlib
+import functools
 import json
 import math
 import os
@@ -39,12 +40,12 @@ TICK = 0.1  # seconds between two looks at the process
 STRETCH = 1.0  # seconds whose work is counted together; without any they were idle
 
 
-def copy_course(folder: Path) -> None:
-    """Copy what notebooks import to a folder, and no module with an answer."""
-    course = Path(eleven_steps.__file__).parents[1]
+def copy_course(folder: Path, whole: bool = False) -> None:
+    """Copy what notebooks import to a folder, and no module with an answer unless it is whole."""
+    course, ignore = Path(eleven_steps.__file__).parents[1], functools.partial(left_out, whole)
     for name in ("helpers", "eleven_steps", "data", "docs"):
         if (course / name).is_dir():
-            shutil.copytree(course / name, folder / name, ignore=without_answers)
+            shutil.copytree(course / name, folder / name, ignore=ignore)
     for name in BESIDE:
         shutil.copy(Path(__file__).with_name(name), folder)
     (folder / "eleven_steps" / "checks" / "__init__.py").touch()
@@ -52,10 +53,10 @@ def copy_course(folder: Path) -> None:
     folder.chmod(0o755)  # bubblewrap reads it as another user
 
 
-def without_answers(folder: str, names: list[str]) -> list[str]:
-    """Return the names in a folder that are not copied: of the checks everything but run."""
-    checks = Path(folder).name == "checks"
-    return [name for name in names if name == "__pycache__" or checks and name != "run"]
+def left_out(whole: bool, folder: str, names: list[str]) -> list[str]:
+    """Return the names in a folder that are not copied: without answers, all checks but asking."""
+    bare = not whole and Path(folder).name == "checks"
+    return [name for name in names if name == "__pycache__" or bare and name != "asking"]
 
 
 class Lost(Exception):

@@ -14,17 +14,18 @@ from typing import Any
 
 import torch
 from torch import nn
-from wire import DEEP, decode, encode, encode_tensor
+from wire import decode, encode, encode_tensor
 
-from eleven_steps.checks.run import places
-from eleven_steps.checks.run.ask import QUESTIONS, defined
-from eleven_steps.checks.run.isolate import Failure, attempt, clock_paused
+from eleven_steps.checks.asking import failures
+from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.isolation import attempt, clock_paused
+from eleven_steps.checks.asking.questions import QUESTIONS, defined
 
 NAME = "MultiHeadAttention"
 MOST = 1_000_000  # numbers in one tensor that travels
 Consult = Callable[[dict], Any]  # takes what is wanted as plain data, returns what comes
-# No line of this folder is told as a learner's.
-places.OUR_FILES += (f"{Path(__file__).parent}/",)
+# A message names no line of this folder as a learner's.
+failures.OUR_FILES += (f"{Path(__file__).parent}/",)
 
 
 def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
@@ -36,7 +37,7 @@ def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
     if question["question"] == "verdicts":
         numbers = count()
         arguments.append(lambda lines: served(next(numbers), lines, consult))
-    return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments), DEEP)}
+    return {"reply": encode(attempt(QUESTIONS[question["question"]], answer, *arguments))}
 
 
 def served(number: int, lines: Sequence[str], consult: Consult) -> type:

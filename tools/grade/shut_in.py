@@ -14,6 +14,11 @@ told. Facts are lines of JSON. This process says:
 
 It hears first the job, see run, and after an exercise {"question": {...}} as often as it takes,
 then {"next": true}. Nothing here knows what is right.
+
+Once everything is judged, a second process may run the cells again to find where an answer goes
+wrong. It has a copy of the whole course, it is asked nothing, and its facts are no verdicts:
+
+    {"place": "scores.1", "line": 2}   what the course's own check says of the place, see Placer
 """
 
 import argparse
@@ -34,8 +39,10 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from served import reply
 from traitlets.config import Config
+from wire import PLACE
 
-from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, clock_paused, isolated, timed
+from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.isolation import TimeUp, attempt, clock_paused, isolated, timed
 
 COLLECT = "__collect__"
 CHECKS = "eleven_steps.checks"
@@ -47,7 +54,7 @@ MOST_FILES, MOST_TASKS = 256, 400  # open at a time; processes and threads at a 
 class HandedIn:
     """What check returns while a notebook is graded; of a verdict nothing can be read off it."""
 
-    given: dict[str, torch.Tensor] = field(default_factory=dict)  # as in an Outcome
+    given: dict[str, torch.Tensor] = field(default_factory=dict)  # as in a Verdict
     sizes: dict[str, int] = field(default_factory=dict)
     solution: dict[str, torch.Tensor] = field(default_factory=dict)
     kind: str = "right"
@@ -142,6 +149,23 @@ class Collector:
         return self.channel.hear()["question"]["served"]
 
 
+class Placer(Collector):
+    """What stands for check where the whole course is: it reports where wanted answers go wrong."""
+
+    def __init__(self, channel: Channel, seconds: float, skipped: list[str], wanted: list[str]):
+        super().__init__(channel, seconds, skipped)
+        self.wanted, self.check = wanted, sys.modules[CHECKS].check
+        sys.modules[CHECKS].check = self
+
+    def be_asked(self, identifier: str, answer: Any) -> HandedIn:
+        wanted = identifier in self.wanted
+        verdict = self.check(identifier, answer if wanted else ..., record=False)
+        if wanted:
+            told = {name: getattr(verdict, name) for name in ("kind", "line", *PLACE)}
+            self.channel.tell(place=identifier, **told)
+        return HandedIn(verdict.given, verdict.sizes)
+
+
 def new_shell() -> InteractiveShell:
     """Return what runs cells as a notebook does, magics and displays included."""
     config = Config()
@@ -180,13 +204,16 @@ def run(
     skipped: list[str],
     seconds: dict[str, float],
     memory: int,
+    wanted: list[str] | None = None,
 ) -> None:
     """Run a notebook's cells, but those whose numbers are omitted.
 
     The answers of skipped exercises are not run. There are seconds for one "cell" and for one
-    "answer", and memory in bytes, on top of what is in use now.
+    "answer", and memory in bytes, on top of what is in use now. Of wanted exercises the place is
+    looked for; without any the answers are collected.
     """
-    setattr(builtins, COLLECT, Collector(channel, seconds["answer"], skipped))
+    given = channel, seconds["answer"], skipped
+    setattr(builtins, COLLECT, Placer(*given, wanted) if wanted else Collector(*given))
     hold_back(sys.modules[CHECKS])
     limit(memory)
     for number, source in enumerate(cells):

@@ -1,6 +1,6 @@
-"""Carry answers and questions from process to process as plain JSON: nothing is ever unpickled.
+"""Carry questions, arguments and replies from process to process as JSON, never as a pickle.
 
-What cannot be carried arrives as an object that has the name of its type and nothing else. What
+Only plain data arrives: numbers, texts, tensors, lists, dictionaries, layers, a case, a reply. What
 came may have been forged: decode makes plain values of it, or raises.
 """
 
@@ -12,85 +12,59 @@ import numpy as np
 import torch
 from torch import nn
 
-from eleven_steps.checks.run.ask import Pass, Seen
-from eleven_steps.checks.run.cases import Case
-from eleven_steps.checks.run.copies import KEEPABLE, LARGEST, stand_in
-from eleven_steps.checks.run.isolate import CPU_STRIDED, Failure, attempt, type_name
-from eleven_steps.checks.run.making import Facts
-from eleven_steps.checks.run.places import Place
-from eleven_steps.checks.run.recording import Op, Stop, Trace
-from eleven_steps.checks.run.variant import Variant
+from eleven_steps.checks.asking.cases import Case
+from eleven_steps.checks.asking.clauses import Reply
+from eleven_steps.checks.asking.copies import KEEPABLE, LONGEST, stand_in
+from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.isolation import attempt, type_name
 from helpers.attention import MultiHeadAttention
 
-SHALLOW = 2  # lists in lists: a matrix
-DEEP = 9  # what is asked and seen: the sizes that an op of a trace was given
-LONGEST = 4000  # things in a list: the calls of a trace
+PLACE = "code", "wrong", "gets", "expected", "hint"  # texts of a verdict about a place
 LARGEST_MODULE = 4096  # of each size, to be built anew
 SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
-# Dataclasses that may travel, field by field.
-KNOWN = {e.__name__: e for e in (Case, Variant, Pass, Seen, Facts, Trace, Op, Stop, Place)}
+KNOWN = {"Case": Case, "Reply": Reply}  # dataclasses that travel, field by field
 
 
-def encode(value: Any, depth: int = SHALLOW) -> Any:
-    """Return value, an answer, a question or a reply, as what JSON can hold.
+def encode(value: Any) -> Any:
+    """Return what JSON can hold of a question's arguments, or of what as_data made of a reply.
 
-    Args:
-        value: anything; what cannot be carried arrives as its type's name.
-        depth: lists in lists, dictionaries and dataclasses that are carried.
+    Anything else is encoded as the name of its type.
     """
-    plain = attempt(_encode, value, depth)
-    return _stand_in(value) if isinstance(plain, Failure) else plain
+    plain = attempt(_encode, value)
+    return {"type": type_name(value)} if isinstance(plain, Failure) else plain
 
 
-def _stand_in(value: Any) -> dict[str, str]:
-    name = attempt(type_name, value)
-    return {"type": name if type(name) is str else "object"}
-
-
-def _encode(value: Any, depth: int) -> Any:
+def _encode(value: Any) -> Any:
     kind = type(value)
-    if value is None or kind in (bool, float):
+    if value is None or kind in (bool, int, float):
         return value
-    if kind is int:
-        return max(min(value, LARGEST), -LARGEST)
     if kind is str:
-        return value[:1000]
+        return value[:LONGEST]
     if value is ...:
         return {"ellipsis": True}
-    if kind in (list, tuple, range, torch.Size) and depth and len(value) <= LONGEST:
-        items = [_item(item, depth - 1) for item in value]
-        return items if kind is list else {"tuple": items}
-    if kind in (set, frozenset) and depth and len(value) <= 1000:
-        items = [_item(item, 0) for item in sorted(value)]
-        return {"set": items, "frozen": kind is frozenset}  # what a case is made of is hashed
-    if kind is dict and depth and len(value) <= 1000:
-        items = [[_item(name, 0), _item(item, depth - 1)] for name, item in value.items()]
-        return {"names": items}
-    if KNOWN.get(kind.__name__) is kind and depth:
-        items = ((part.name, getattr(value, part.name)) for part in fields(value))
-        return {"made": kind.__name__, "of": {name: _item(v, depth - 1) for name, v in items}}
-    if isinstance(value, nn.Linear):
-        return {"weight": _encode(value.weight, 0), "biased": _encode(value.bias, 0)}
-    if kind is MultiHeadAttention:
-        sizes = [getattr(value, name) for name in SIZES]
-        biased = value.W_query.bias is not None
-        return {"sizes": sizes, "bias": biased, "dropout": float(value.dropout.p)}
+    if kind is list:
+        return [encode(item) for item in value]
+    if kind in (tuple, torch.Size):
+        return {"tuple": [encode(item) for item in value]}
+    if kind is dict:
+        return {"names": [[encode(name), encode(item)] for name, item in value.items()]}
+    if KNOWN.get(kind.__name__) is kind:
+        parts = {part.name: encode(getattr(value, part.name)) for part in fields(value)}
+        return {"made": kind.__name__, "of": parts}
     if kind is Failure:
         return {"failure": value.text, "line": value.line, "number": value.number}
-    plain = kind in (torch.Tensor, nn.Parameter) and not value.is_quantized
-    if plain and (value.is_meta or (value.layout, value.device.type) == CPU_STRIDED):
+    if kind is nn.Linear:
+        return {"weight": encode(value.weight), "biased": encode(value.bias)}
+    if kind is MultiHeadAttention:
+        sizes = [int(getattr(value, name)) for name in SIZES]
+        biased = value.W_query.bias is not None
+        return {"sizes": sizes, "bias": biased, "dropout": float(value.dropout.p)}
+    if kind in (torch.Tensor, nn.Parameter):
         return encode_tensor(value.detach())
-    if kind is np.ndarray or issubclass(kind, np.generic):
-        tensor = torch.as_tensor(np.array(value))
-        return {"array": encode_tensor(tensor), "scalar": kind is not np.ndarray}
-    return _stand_in(value)
-
-
-def _item(value: Any, depth: int) -> Any:
-    """Encode one thing of several, which takes no other down with it; ours need no care."""
-    trusted = (list, tuple, dict, bool, int, float, str, torch.Tensor, *KNOWN.values())
-    return (_encode if any(type(value) is kind for kind in trusted) else encode)(value, depth)
+    if kind is np.ndarray:
+        return {"array": encode_tensor(torch.as_tensor(value))}
+    return {"type": type_name(value)}
 
 
 def encode_tensor(tensor: torch.Tensor, most: int = KEEPABLE) -> dict[str, Any]:
@@ -118,22 +92,19 @@ def decode(plain: Any) -> Any:
         return tuple(map(decode, plain["tuple"]))
     if "names" in plain:
         return {decode(name): decode(item) for name, item in plain["names"]}
-    if "set" in plain:
-        return (frozenset if plain["frozen"] is True else set)(map(decode, plain["set"]))
     if "made" in plain:
         return KNOWN[plain["made"]](**{str(name): decode(v) for name, v in plain["of"].items()})
+    if "failure" in plain:
+        texts = (str(plain[part])[:300] for part in ("failure", "line"))
+        return Failure(*texts, int(plain["number"]))
     if "biased" in plain:
         return _decode_layer(decode(plain["weight"]), decode(plain["biased"]))
     if "sizes" in plain:
         return _decode_module(plain["sizes"], plain["bias"] is True, float(plain["dropout"]))
-    if "failure" in plain:
-        texts = (str(plain[part])[:300] for part in ("failure", "line"))
-        return Failure(*texts, int(plain["number"]))
     if "dtype" in plain:
         return _decode_tensor(**plain)
     if "array" in plain:
-        array = _decode_tensor(**plain["array"]).numpy()
-        return array[()] if plain["scalar"] else array
+        return _decode_tensor(**plain["array"]).numpy()
     return stand_in(str(plain["type"]))
 
 
