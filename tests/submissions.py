@@ -76,7 +76,7 @@ ANSWERS = {
     "returns open": ("context.1", "lambda weights, values: ...", "unfinished"),
     "slip": ("scores.1", WRONG, "mistake"),
     "number": ("context.3", "3", "type"),
-    "array": ("transpose.1", "lambda queries: queries.transpose(1, 2).numpy()", "type"),
+    "array": ("transpose.1", "lambda queries: queries.transpose(1, 2).numpy()", "right"),
     "sparse": ("mask.1", "lambda s, m: s.to_sparse()", "type"),
     "scalar": ("mask.1", "lambda scores, mask: torch.tensor(1.0)", "shape"),
     "nan": ("mask.3", "lambda scores, mask: scores * torch.nan", "nan"),

@@ -152,7 +152,7 @@ def test_the_verdict_is_the_one_that_the_learner_sees(everything, name):
 def test_a_wrong_answer_gets_the_line_where_it_goes_wrong(everything):
     result = result_of(everything[0], "unnamed")
     assert "self.head_dim**0.4`" in result["message"].partition("\n")[0]
-    assert "Expected: 8 = head_dim." in result["message"] and result["points"] == 6
+    assert "Expected: 2.828 = head_dim**0.5." in result["message"] and result["points"] == 6
 
 
 @shut_in
@@ -188,7 +188,7 @@ def test_each_is_graded_by_their_own_numbers(everything):
     assert [each["points"] for each in said.values()] == [2, 0, 0]
     expected = f"these are not your own numbers: those are {MINE['by_hand.4']}."
     assert said["by_hand.4"]["message"] == expected
-    assert "other numbers" in said["by_hand.5"]["message"]
+    assert "These are not the numbers." in said["by_hand.5"]["message"]
     code = tuple("".join(cell["source"]) for cell in OWN_NUMBERS["cells"])
     assert grade.notebooks_asked([Submission("ada", "", code)]) == ["15_by_hand"]
 

@@ -83,5 +83,5 @@ def test_nbgraders_test_judges_by_the_folder(released, tmp_path, monkeypatch, wh
     if passes:
         exec(test, names)
     else:
-        with pytest.raises(AssertionError, match="other numbers"):
+        with pytest.raises(AssertionError, match="not the numbers"):
             exec(test, names)

@@ -196,6 +196,9 @@ def _tensor_fault(
         return Verdict("shape", gets=f"`{name}` is {tuple(part.shape)}{where}.", expected=wanted)
     if part.dtype != right.dtype:
         return Verdict("type", gets=f"{part.dtype}.", expected=f"{right.dtype}.")
+    if part.is_meta:
+        came, wanted = "a sparse tensor, or one on another device.", "a plain one on the CPU."
+        return Verdict("type", gets=came, expected=wanted)
     if part.is_floating_point() and part.isnan().any():
         at = part.isnan().nonzero()[0].tolist()
         return Verdict("nan", gets=f"NaN{where}, first in {name}{at}.")

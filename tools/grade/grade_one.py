@@ -180,16 +180,15 @@ class Grader:
 def with_place(verdict: Verdict, fact: dict) -> Verdict:
     """Return a verdict with the line and the texts that a fact about the place has.
 
-    The fact may be forged. It changes no kind, mistake or point: it adds a line, and unless the
-    mistake has a name what is wrong there.
+    The fact may be forged. It changes no kind, mistake or point. It adds a line, and unless the
+    mistake has a name its rows take the place of those that the verdict has.
     """
     line, texts = fact.get("line"), {name: fact.get(name) for name in PLACE}
     plain = type(line) is int and all(type(text) is str for text in texts.values())
     if not plain or fact.get("kind") != verdict.kind:
         return verdict
     said = {name: " ".join(text[:LONGEST_TEXT].split()) for name, text in texts.items()}
-    known = ["code"] if verdict.mistake else [name for name in PLACE if said[name]]
-    return replace(verdict, line=line, **{name: said[name] for name in known})
+    return replace(verdict, line=line, **({"code": said["code"]} if verdict.mistake else said))
 
 
 def what_is_said(submitted: Submission, done: Run, identifier: str) -> Verdict:
