@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from eleven_steps.beyond.compare import worst
-from eleven_steps.checks.run.cases import close
+from eleven_steps.checks.asking.cases import close
 
 SAME = torch.ones(2, 3), torch.ones(2, 3)
 NAN = torch.tensor([0.0, math.nan]), torch.zeros(2)

@@ -11,7 +11,7 @@ from judging import LONGEST_TEXT, Judge, as_verdict
 from sandbox import Isolation, Lost, Sandbox
 from wire import PLACE
 
-from eleven_steps.checks.verdict import Verdict
+from eleven_steps.checks.verdict import MARKS, Verdict
 
 START = 600  # seconds after which a process that is not ready counts as lost
 ANSWER = 5.0  # seconds for the answer to one exercise, as where it was written
@@ -73,8 +73,8 @@ class Grader:
             except OSError as error:  # no process is left, or no memory
                 done = Run(ended=f"could not be run ({type(error).__name__})")
         judged = {name: what_is_said(submitted, done, name) for name in self.exercises}
-        wrong = {name: judged[name] for name in done.ran if judged[name] is done.said.get(name)}
-        wrong = {name: verdict for name, verdict in wrong.items() if not verdict.passed}
+        ran = {name: verdict for name, verdict in done.said.items() if judged.get(name) is verdict}
+        wrong = {n: v for n, v in ran.items() if n in done.ran and v.kind not in MARKS}
         return judged | (self.with_places(done, submitted, wrong) if wrong else {})
 
     def with_places(

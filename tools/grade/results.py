@@ -11,13 +11,12 @@ from course import COURSE
 from handed_in import Submission, called
 
 from eleven_steps.checks import check
-from eleven_steps.checks.verdict import Verdict
+from eleven_steps.checks.verdict import MARKS, Verdict
 
 POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
 BY_STEPS = "your_class"  # of which each step that is right counts
 # By the kind of a verdict; all else is an answer.
 RANKS = {"missing": 0, "broken": 1, "unfinished": 2, "other_numbers": 2}
-RIGHT = "right", "so far"  # as far as it goes
 COPY = re.compile(r"\((\d+)\)\.ipynb$")
 
 
@@ -74,7 +73,7 @@ def results(
             _, said, taken = max(ranked, key=itemgetter(0))
             told = said.passed, said.kind, said.mistake, said.message, taken.notebook
             late = taken.person.late * (said.kind != "missing")
-            step = None if said.kind in RIGHT else said.step
+            step = None if said.kind in MARKS else said.step  # that is wrong, not reached
             yield Result(student, name, *told, points(name, said), possible(name), late, step)
 
 
