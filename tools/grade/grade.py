@@ -20,10 +20,10 @@ process that knows no answer, shut in by bubblewrap (Linux; Debian and Ubuntu: a
 bubblewrap): it sees the system's programs, this Python and the course without its answers, can
 write to one empty folder in memory, and reaches no network. Whatever it hands to `check` is judged
 in another process: that sends inputs, and reads what comes back as plain data. Where a function or
-a class is wrong, the cells then run once more, shut in with the whole course, to find the line: that
-changes what is said, and no verdict or point. At a limit a
-notebook is ended with all that it started; what takes too long costs its own exercise, and the
-notebook runs again without it. Results are written when everything has ended.
+a class is wrong, the cells then run once more, shut in with the whole course, to find the line:
+that changes what is said, and no verdict or point. At a limit a notebook is ended with all that it
+started; what takes too long costs its own exercise, and the notebook runs again without it. Results
+are written when everything has ended.
 
 Where bubblewrap cannot, the grader says so and stops; with --trusted it goes on and limits time and
 memory, and submissions can do whatever you can do. That an answer is the student's own work, no
