@@ -19,7 +19,6 @@ PARTS: dict[str, Callable[[Any, int], list[Any]]] = {
     "rope": lambda room, heads: [room.Rope(first=True)],
     "alibi": lambda room, heads: [room.Alibi()],
     "cap": lambda room, heads: [room.Cap(2 / heads)],
-    "full": lambda room, heads: [room.Full()],
     "window": lambda room, heads: [room.Window(3)],
     "padding": lambda room, heads: [],
     "topk": lambda room, heads: [room.TopKeys(3, 16, 8)],
