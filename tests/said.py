@@ -1,7 +1,7 @@
-"""What the checks say to known answers, whole, as a person has read it: a TOML file for each test.
+"""Answers as learners type them, in TOML files with what a person has read of each.
 
-An answer stands there as a learner types it, and behind it what is said. A new one gets any text;
-RENEW_SAID=1 in the environment writes down what is said now, and `git diff` is read.
+A new one gets any text; RENEW_SAID=1 in the environment writes down what is said now, and
+`git diff` is read.
 """
 
 import itertools
@@ -11,9 +11,9 @@ import re
 import tomllib
 from pathlib import Path
 
-from eleven_steps.checks import check_attention
-
 FOLDER = Path(__file__).parent / "said"
+LABELS = ("Wrong:", "You get:", "Expected:", "Hint:")  # of the rows of a message, in their order
+MOST_WORDS = 60  # of a message, each piece of code counted as one; the median is about 25
 numbers = itertools.count()
 
 
@@ -48,17 +48,17 @@ def typed(source, scope, mode="exec"):
     return eval(compile(source, file, mode), scope)
 
 
-def verdict_on(source, scope):
-    """What is said of a class as it is typed, `Base, {"hide": ...}`: a class and other parts.
+def words(verdict):
+    """Count the words of a message, each piece of code as one."""
+    return len(re.sub(r"`[^`]+`", "code", verdict.message).split())
 
-    Behind them may stand the change that it has, or a dictionary of what is told besides.
-    """
-    base, parts, *more = typed(source, {**scope}, "eval")
-    told = (
-        more[0]
-        if more and isinstance(more[0], dict)
-        else dict(zip(["variant"], more, strict=False))
-    )
-    verdict = check_attention(type("Mine", (base,), parts) if parts else base, **told)
-    said = f"{verdict.mistake or verdict.kind}: {verdict}"
-    return re.sub(r"Line \d+, |(?<=line) \d+", "", said)  # that of a test's file
+
+def assert_formed(verdict):
+    """Assert that a message has the one form: a head, then its rows in order, and no empty one."""
+    head, *rows = str(verdict).removesuffix(f"\n  {verdict.note}").split("\n")
+    assert head[0] in "✓✗→○" and head == head.strip() and verdict.message, verdict
+    labels = [row[2:12].strip() for row in rows]
+    assert labels == [label for label in LABELS if label in labels], verdict
+    assert all(row[:2] == "  " and row[12:].strip() for row in rows), verdict
+    assert verdict.passed is (head[0] == "✓") and (rows or head[0] != "✗" or verdict.text), verdict
+    assert words(verdict) <= MOST_WORDS and verdict.display, verdict

@@ -11,7 +11,7 @@ from said import answers, as_read, typed
 from torch import nn
 
 from eleven_steps.checks import check, progress
-from eleven_steps.checks.know.exercises.paper import *
+from eleven_steps.checks.paper import *
 from helpers.attention import MultiHeadAttention, MultiHeadAttentionWrapper
 from helpers.examples import load_example
 

@@ -21,7 +21,7 @@ from torch._tensor_str import get_printoptions
 
 from eleven_steps.checks import check, check_attention
 from eleven_steps.checks.judge.say import Outcome
-from eleven_steps.checks.know.right import play
+from eleven_steps.checks.reference import play
 from eleven_steps.checks.run import isolate
 from eleven_steps.checks.run.isolate import isolated, timed
 

@@ -16,11 +16,11 @@ from torch import nn
 
 from eleven_steps.beyond import processes, variants
 from eleven_steps.checks import check
-from eleven_steps.checks.judge.likeness import same_everywhere
-from eleven_steps.checks.know.catalogue import MISTAKES
-from eleven_steps.checks.know.exercises.paper import PRACTISED, papers, practice
-from eleven_steps.checks.know.exercises.tasks import QUIZZES, TASKS, Choose, Explain, Write
-from eleven_steps.checks.know.right import play
+from eleven_steps.checks.functions import all_alike
+from eleven_steps.checks.mistakes import MISTAKES
+from eleven_steps.checks.paper import PRACTISED, papers, practice
+from eleven_steps.checks.exercises import QUIZZES, TASKS, Choose, Explain, Write
+from eleven_steps.checks.reference import play
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
 

@@ -15,8 +15,8 @@ import pytest
 import renew
 
 from eleven_steps.checks import check, progress
-from eleven_steps.checks.judge.answers import EXERCISES
-from eleven_steps.checks.know.exercises.tasks import TASKS
+from eleven_steps.checks.answers import EXERCISES
+from eleven_steps.checks.exercises import TASKS
 from eleven_steps.pictures.done import draw_progress
 
 RIGHT, WRONG = 43, 42  # answers to scores.2

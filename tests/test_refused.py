@@ -28,7 +28,7 @@ from eleven_steps.beyond.sizes import *
 from eleven_steps.beyond.timing import time_in_turns, time_steps
 from eleven_steps.beyond.tiny import TinyModel, without_head
 from eleven_steps.beyond.variants import *
-from eleven_steps.checks.know.exercises.paper import practice
+from eleven_steps.checks.paper import practice
 from eleven_steps.pictures import *
 from eleven_steps.pictures.charts import draw_dots, draw_growth, draw_squares
 from eleven_steps.pictures.done import draw_progress

@@ -1,0 +1,162 @@
+"""The 108 mistakes of the catalogue: each is refused and named, and no two are the same class."""
+
+import itertools
+import re
+
+import pytest
+import torch
+from attention_variants import STYLES, carrier
+from said import assert_formed, words
+from sampled import sampled
+
+from eleven_steps.checks import check, check_attention, show_lines, wrong_class
+from eleven_steps.checks.asking.cases import MAIN
+from eleven_steps.checks.asking.isolation import attempt
+from eleven_steps.checks.changes import PARTS, changed_class
+from eleven_steps.checks.contract import CONTRACT, Clause, asked, equal
+from eleven_steps.checks.exercises import TASKS, Write
+from eleven_steps.checks.mistakes import (
+    CHANGE_MISTAKES,
+    LINES,
+    MISTAKES,
+    OTHER_LINES,
+    edited_source,
+    edits_of,
+)
+from eleven_steps.checks.reference import play
+from eleven_steps.helpers.attention import MultiHeadAttention
+from eleven_steps.helpers.trace import STEPS
+
+every = pytest.mark.parametrize
+
+
+def named(cls, identifier):
+    verdict = check_attention(cls)
+    assert (verdict.kind, verdict.mistakes) == ("mistake", (identifier,)), verdict
+    assert verdict.step in MISTAKES[identifier].steps and verdict.wrong, verdict
+    assert verdict.reached == verdict.step - 1
+    assert_formed(verdict)
+    return verdict
+
+
+def test_there_are_108():
+    assert len(MISTAKES) == 108
+
+
+@every("identifier", MISTAKES)
+def test_each_is_refused_and_named_at_its_step(identifier, monkeypatch):
+    """Where it is in the source is looked for in another test: that takes most of the time."""
+    monkeypatch.setattr("eleven_steps.checks.attention.find", lambda begin: None)
+    named(wrong_class(identifier), identifier)
+
+
+@sampled("identifier", [*MISTAKES])
+def test_each_is_named_where_the_line_is_looked_for(identifier):
+    verdict = named(wrong_class(identifier), identifier)
+    assert words(verdict) <= 45
+    if verdict.line:
+        wrong = {
+            line.partition("  # ")[0].strip() for line in edited_source(identifier).split("\n")
+        }
+        assert verdict.code.partition("  # ")[0] in wrong
+
+
+@sampled("identifier", [*MISTAKES])
+def test_each_is_named_in_classes_that_are_written_otherwise(identifier):
+    named(carrier("functional", identifier), identifier)
+
+
+@sampled("identifier", [*MISTAKES], each=32)
+def test_each_is_named_where_other_functions_of_torch_do_it(identifier):
+    wrong = set(edited_source(identifier).splitlines()) - set(edited_source().splitlines())
+    its_own_line = any(plain in line for line in wrong for plain in STYLES["moved"])
+    if its_own_line or play(MAIN, identifier).failure:
+        named(carrier("moved", identifier), identifier)
+
+
+def seen(cls, run=asked):
+    """What a class gives, clause by clause."""
+    for clause in CONTRACT:
+        yield run(cls, clause)
+
+
+def alike(one, other, clause: Clause):
+    if one.raised or other.raised:
+        return one.raised and other.raised and one.value.text == other.value.text
+    return clause.agree(one.value, other.value)
+
+
+def test_no_two_are_the_same_class():
+    made = {name: [*seen(wrong_class(name))] for name in MISTAKES}
+    made["right"] = [*seen(MultiHeadAttention)]
+    for one, other in itertools.combinations(made, 2):
+        pairs = zip(made[one], made[other], CONTRACT, strict=True)
+        assert not all(itertools.starmap(alike, pairs)), f"{one} and {other} come to the same"
+
+
+@every("mistakes", [("keys_from_W_query", "no_scale"), ("no_mask", "no_transpose_back")])
+def test_two_together_are_refused_at_the_step_of_one(mistakes):
+    verdict = check_attention(wrong_class(*mistakes))
+    assert not verdict.passed, verdict
+    assert verdict.step in {step for name in mistakes for step in MISTAKES[name].steps}, verdict
+
+
+def test_a_mistake_is_named_in_an_encoder_too():
+    source = edited_source("scale_sqrt_d_out", causal=False)
+    exec(source, scope := vars(torch) | vars(__import__("helpers.attention").attention))
+    verdict = check_attention(scope["MultiHeadAttention"], causal=False)
+    assert verdict.mistake == "scale_sqrt_d_out", verdict
+
+
+@every("name", [name for name, task in TASKS.items() if isinstance(task, Write)])
+def test_exercises_speak_of_mistakes_that_there_are(name):
+    named = {slip.mistake for slip in TASKS[name].slips} - {None}
+    assert named <= MISTAKES.keys() | CHANGE_MISTAKES.keys()
+
+
+# Since the lecture
+
+
+@every("change", PARTS)
+def test_each_mistake_of_a_change_is_another_class_and_right_before_its_step(change):
+    case = next(c for t in TASKS.values() for c in getattr(t, "cases", ()) if c.change == change)
+    right = play(case)
+    assert not right.failure and list(right.steps) == list(STEPS)
+    for name, mistake in CHANGE_MISTAKES.items():
+        if mistake.change == change:
+            wrong = play(case, name)
+            before = STEPS[: min(*mistake.steps, 5) - 1]  # a scale acts on scores
+            assert wrong.failure or all(equal(wrong.steps[s], right.steps[s]) for s in before), name
+            cases = [
+                c for t in TASKS.values() for c in getattr(t, "cases", ()) if c.change == change
+            ]
+            assert any(play(c, name).failure or not same_out(c, name) for c in cases), name
+    assert issubclass(changed_class(change), torch.nn.Module)
+
+
+def same_out(case, name):
+    return equal(play(case).steps, play(case, name).steps)
+
+
+# What they are made of
+
+
+@every(("lines", "mistakes"), [(LINES, MISTAKES), (OTHER_LINES, CHANGE_MISTAKES)])
+def test_every_named_line_is_used_and_every_edit_fits(lines, mistakes):
+    text = str([*mistakes.values()])
+    assert all(name in text or lines[name] in text for name in lines)
+    for name in mistakes:
+        edits, shown = edits_of(name), show_lines(name)
+        assert all(new != old for old, new in edits.items()), name
+        assert attempt(edited_source, name) != edited_source() and "+ " in shown, name
+
+
+def test_a_sentence_says_what_is_wrong_once():
+    every_one = [*MISTAKES.values(), *CHANGE_MISTAKES.values()]
+    texts = [mistake.sentence for mistake in every_one]
+    assert len({*texts}) == len(texts)
+    assert not [text for text in texts if not re.search(r"[.?]$", text)]
+
+
+def test_a_class_in_progress_with_a_mistake_is_told_its_name():
+    assert check("your_class.1", wrong_class("no_scale"), record=False).step == 7
