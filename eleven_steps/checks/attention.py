@@ -8,12 +8,13 @@ from typing import Any
 import torch
 
 from eleven_steps.beyond import variants
+from eleven_steps.checks.asking.cases import BIASED, MAIN, construct
 from eleven_steps.checks.asking.failures import Failure
 from eleven_steps.checks.asking.isolation import TimeUp, attempt, isolated
 from eleven_steps.checks.asking.questions import is_remote, kind_of
 from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.contract import NOT_TRIED, OUTPUT, Broken, broken_clauses, equal
-from eleven_steps.checks.declared import Undeclared, is_declared, sizes_of_declared
+from eleven_steps.checks.declared import Undeclared, against, case_of, is_declared
 from eleven_steps.checks.mistakes import Mistake
 from eleven_steps.checks.names import named_mistake
 from eleven_steps.checks.place import MOST_TOKENS, find, placed, search_class
@@ -66,9 +67,8 @@ def judge_class(cls: Any, reference: Any, causal: bool = True) -> Verdict:
         try:
             if (verdict := _not_judged(cls, reference)) is not None:
                 return verdict
-            one_width, biased = sizes_of_declared(cls)
-            broken = next(broken_clauses(cls, reference, one_width, biased), None)
-            note = wording("one_width") if one_width else ""
+            cls = against(cls, reference)
+            broken, note = next(broken_clauses(cls, reference), None), _asked_at(cls)
             if broken is None:
                 note = together(note, NOT_TRIED)
                 return replace(say("class_right"), note=note, reached=len(STEPS))
@@ -96,6 +96,14 @@ def _not_judged(cls: Any, reference: Any) -> Verdict | None:
     return None
 
 
+def _asked_at(cls: Any) -> str:
+    """Say which sizes of the contract a declared class does not have."""
+    case = case_of(cls, MAIN), case_of(cls, BIASED)
+    width = case[0].d_in != MAIN.d_in and wording("one_width")
+    bias = case[0] == case[1] and wording("biased" if case[0].qkv_bias else "unbiased")
+    return together(width or "", bias or "")
+
+
 def _misdeclared(broken: Broken) -> Verdict | None:
     """A sentence about the declaration, where that is what does not fit."""
     value = broken.reply.value
@@ -114,8 +122,8 @@ def _place_of(cls: Any, broken: Broken, reference: Any) -> tuple[Blame, Search] 
 
 def records(reference: Any) -> bool:
     """Say whether a reference's forward takes record, so that each step's tensors are known."""
-    forward = getattr(reference, "forward", None)
-    return attempt(lambda: "record" in inspect.signature(forward).parameters) is True
+    module = attempt(construct, reference, MAIN)
+    return attempt(lambda: "record" in inspect.signature(module.forward).parameters) is True
 
 
 def _verdict(

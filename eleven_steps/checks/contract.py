@@ -5,7 +5,7 @@ table of docs/checks.md is made of CONTRACT.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from eleven_steps.checks.asking.cases import (
 from eleven_steps.checks.asking.clauses import DRAWS, Reply, run_clause
 from eleven_steps.checks.asking.isolation import clock_paused
 from eleven_steps.checks.asking.questions import ask
+from eleven_steps.checks.declared import case_of
 
 SHARE = 0.3  # of the weights to be dropped
 NOT_TRIED = (
@@ -128,9 +129,7 @@ def expected(reference: Any, clause: Clause) -> Reply:
         return run_clause(reference, clause.name, clause.case, clause.dropout, clause.new)
 
 
-def broken_clauses(
-    cls: Any, reference: Any, equal_widths: bool = False, biased: bool = True
-) -> Iterator[Broken]:
+def broken_clauses(cls: Any, reference: Any) -> Iterator[Broken]:
     """Yield the clauses that a class breaks, in the order of the contract.
 
     Where the reference raises, because it does not exist at these sizes, nothing is asked.
@@ -138,10 +137,8 @@ def broken_clauses(
     Args:
         cls: the class, or an answer that lives elsewhere.
         reference: the class to be equal to.
-        equal_widths: whether it is asked at d_in = d_out alone.
-        biased: whether it can have biases.
     """
-    for clause in contract_of(equal_widths, biased):
+    for clause in clauses_for(cls):
         right = expected(reference, clause)
         if right.raised:
             continue
@@ -150,13 +147,6 @@ def broken_clauses(
             yield Broken(clause, reply, right.value)
 
 
-@functools.cache
-def contract_of(equal_widths: bool, biased: bool = True) -> tuple[Clause, ...]:
-    """The contract, at the sizes that a class takes, and without biases if it has none."""
-    if not biased:
-        return tuple(c for c in contract_of(equal_widths) if not c.case.qkv_bias)
-    if not equal_widths:
-        return CONTRACT
-    return tuple(
-        replace(clause, case=replace(clause.case, d_in=clause.case.d_out)) for clause in CONTRACT
-    )
+def clauses_for(cls: Any) -> Iterable[Clause]:
+    """Return the contract at the sizes that a class takes, each clause once."""
+    return dict.fromkeys(replace(clause, case=case_of(cls, clause.case)) for clause in CONTRACT)

@@ -1,18 +1,22 @@
-"""A class from elsewhere is declared: how it is built, what it holds and how it is called."""
+"""A class from elsewhere is declared: how it is built, what its parameters hold, how it is called."""
 
 import inspect
 from collections.abc import Callable
-from types import FunctionType
+from dataclasses import replace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.func import functional_call
 
+from eleven_steps.checks.asking.cases import MAIN, Case, construct
+from eleven_steps.checks.asking.failures import Failure, own_steps
+from eleven_steps.checks.asking.isolation import attempt, type_name
 from eleven_steps.checks.watch import NoSource
+from eleven_steps.helpers.attention import MultiHeadAttention
 
 State = dict[str, torch.Tensor]
-NAMES = "d_in", "d_out", "context_length", "dropout", "num_heads", "qkv_bias"
 
 
 class Undeclared(ValueError):
@@ -29,16 +33,17 @@ def declare(
     call: Callable[[nn.Module, torch.Tensor], Any] = _call,
     one_width: bool = False,
 ) -> type:
-    """Declare a class from elsewhere, so that check_attention can ask it.
+    """Declare a class of any form, so that check_attention can judge it.
 
     Args:
-        build: called as build(d_in, d_out, context_length, dropout, num_heads), where it takes one
-            also with qkv_bias; returns the module.
-        state: called with a module that has W_query, W_key, W_value and out_proj; returns a tensor
-            made of theirs for each parameter of the class, by name. Without it the parameters have
-            the lecture's names, or those of the reference.
+        build: called as build(d_in, d_out, context_length, dropout, num_heads), and with
+            qkv_bias=True or False if it takes one; returns the module. Without qkv_bias the class
+            is asked as it is built, with or without biases of queries, keys and values.
+        state: called with a module of the reference, MultiHeadAttention by default; returns for
+            each parameter of the class, by name, a tensor made of that module's parameters. Without
+            state, the parameters of both have the same names.
         call: called as call(module, x); returns the output (b, num_tokens, d_out).
-        one_width: whether the class has d_in = d_out; then it is asked at such sizes alone.
+        one_width: whether d_in has to be d_out. The class is then asked at such sizes only.
 
     Returns:
         A class for check_attention.
@@ -46,124 +51,145 @@ def declare(
     Example:
         >>> declare(lambda d_in, d_out, context_length, dropout, num_heads: Mine(d_out, num_heads))
     """
-    base = _Called if state is None else _Filled
-    declared = {"build": staticmethod(build), "state": staticmethod(state)}
+    declared = {"build": staticmethod(build), "state": staticmethod(state) if state else None}
     declared |= {"call": staticmethod(call), "one_width": one_width}
-    return type("Declared", (base,), declared)
+    return type("Declared", (_Declared,), declared)
 
 
 class _Declared(nn.Module):
-    """What declarations have in common."""
+    """Somebody's module, with the parameters of the reference."""
 
-    one_width = False
+    build: Callable[..., nn.Module]
+    state: Callable[[nn.Module], State] | None
+    call: Callable[[nn.Module, torch.Tensor], Any]
+    one_width: bool
+    reference: Callable[..., nn.Module] = MultiHeadAttention
+    biased = False  # where build takes no qkv_bias: whether queries, keys and values have biases
 
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
+    def __init__(self, *sizes, qkv_bias=False):
         super().__init__()
-        sizes = d_in, d_out, context_length, dropout, num_heads
-        named = {"qkv_bias": qkv_bias} if takes_bias(self.build) else {}
-        inner = self.build(*sizes, **named)
+        named = {"qkv_bias": qkv_bias} if _takes_bias(self.build) else {}
+        inner = _declared_part("build", self.build, *sizes, **named)
         if not isinstance(inner, nn.Module):
-            kind = type(inner).__name__
-            raise Undeclared(f"build returns a {kind}, and an nn.Module is expected")
-        self.hold(inner, *sizes[:2], qkv_bias)
+            raise Undeclared(f"build returns {type_name(inner)}, and an nn.Module is expected")
+        held = inner
+        if self.state:
+            held = type(self).reference(*sizes, qkv_bias=qkv_bias)
+            self._check_state(held, inner, *sizes[:2])
+            inner.requires_grad_(False)
+        # In place of registering them, so that each parameter has the name it has in the reference.
+        self._modules, self._parameters = held._modules, held._parameters
+        self._buffers = held._buffers
+        self.apart = SimpleNamespace(held=held, called=_Called(inner, self.call))
 
-    def hold(self, inner: nn.Module, d_in: int, d_out: int, qkv_bias: bool) -> None:
-        """Keep the module."""
-        raise NotImplementedError
+    def _check_state(self, held: nn.Module, inner: nn.Module, d_in: int, d_out: int) -> None:
+        state = _declared_part("state", self.state, held)
+        has = {name: tuple(tensor.shape) for name, tensor in state.items()}
+        wanted = {name: tuple(p.shape) for name, p in inner.named_parameters()}
+        for name in wanted | has:  # functional_call would take any
+            if has.get(name) != wanted.get(name):
+                raise Undeclared(_misfit(name, has.get(name), wanted.get(name), d_in, d_out))
 
-
-def takes_bias(build: Callable[..., nn.Module]) -> bool:
-    """Say whether build takes qkv_bias; where it does not, the class is asked without biases."""
-    parameters = inspect.signature(build).parameters.values()
-    return any(e.name == "qkv_bias" or e.kind is e.VAR_KEYWORD for e in parameters)
-
-
-class _Called(_Declared):
-    """A module whose parameters have the names of the reference's."""
-
-    def hold(self, inner, d_in, d_out, qkv_bias):
-        object.__setattr__(self, "inner", inner)  # so that names of parameters stay as they are
-        self._modules, self._parameters = inner._modules, inner._parameters
-        self._buffers = inner._buffers
-
-    def forward(self, x):
-        return self.call(self.inner, x)
+    def _apply(self, function, recurse=True):
+        self.apart.called._apply(function)
+        return super()._apply(function, recurse) if self.state else self
 
     def train(self, mode=True):
-        self.inner.train(mode)
+        self.apart.called.train(mode)
         self.training = mode
         return self
 
-
-class _Filled(_Declared):
-    """A module whose parameters are made of the lecture's four layers."""
-
-    def hold(self, inner, d_in, d_out, qkv_bias):
-        layers = [nn.Linear(d_in, d_out, bias=qkv_bias) for _ in range(3)]
-        self.W_query, self.W_key, self.W_value = layers
-        self.out_proj = nn.Linear(d_out, d_out)
-        held = {name: tuple(tensor.shape) for name, tensor in self.state(self).items()}
-        wanted = {name: tuple(p.shape) for name, p in inner.named_parameters()}
-        for name in wanted | held:  # functional_call would take any
-            if held.get(name) != wanted.get(name):
-                raise Undeclared(_misfit(name, held.get(name), wanted.get(name)))
-        # In a dictionary, so that this module has the four layers and nothing else.
-        self.apart = {"called": _Caller(inner.requires_grad_(False), self.call)}
-
-    def _apply(self, function, recurse=True):
-        self.apart["called"]._apply(function)
-        return super()._apply(function, recurse)
-
-    def train(self, mode=True):
-        self.apart["called"].train(mode)
-        return super().train(mode)
-
     def forward(self, x):
-        held = {f"inner.{name}": tensor for name, tensor in self.state(self).items()}
-        return functional_call(self.apart["called"], held, (x,))
+        if not self.state:
+            return self.apart.called(x)
+        state = {f"inner.{name}": tensor for name, tensor in self.state(self.apart.held).items()}
+        return functional_call(self.apart.called, state, (x,))
 
 
-class _Caller(nn.Module):
-    """Somebody else's module, called as it wants to be."""
+class _Called(nn.Module):
+    """Somebody's module, called as it is declared."""
 
     def __init__(self, inner: nn.Module, call: Callable[[nn.Module, torch.Tensor], Any]):
         super().__init__()
         self.inner, self._call = inner, call
 
     def forward(self, x):
-        return self._call(self.inner, x)
+        out = _declared_part("call", self._call, self.inner, x)
+        if out is None or isinstance(out, torch.Tensor):
+            return out
+        raise Undeclared(f"call returns {type_name(out)}, and the output alone is expected")
 
 
-def _misfit(name: str, held: tuple | None, wanted: tuple | None) -> str:
-    if held is None:
-        return f"state has no `{name}`, a parameter of shape {wanted}"
+def _declared_part(name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """Call a part of a declaration; what fails before any module's own code is its fault."""
+    try:
+        return function(*args, **named)
+    except Undeclared:
+        raise
+    except Exception as error:
+        frames = [step.tb_frame.f_locals.get("self") for step in own_steps(error)]
+        if any(isinstance(one, nn.Module) for one in frames):
+            raise
+        raise Undeclared(f"{name} raises {Failure.of(error).text}") from error
+
+
+def _misfit(name: str, has: tuple | None, wanted: tuple | None, d_in: int, d_out: int) -> str:
+    if has is None:
+        return f"state lacks `{name}`, a parameter of shape {wanted}"
     if wanted is None:
-        return f"state has `{name}`, and the module has no parameter of that name"
-    return f"state gives `{name}` the shape {held}, and the parameter has {wanted}"
+        return f"state gives `{name}`, and the class has no parameter of that name"
+    text = f"state gives `{name}` the shape {has}, and the parameter's is {wanted}"
+    widths = tuple(d_out if size == d_in else size for size in has)
+    return f"{text}; if d_in has to be d_out, add one_width=True" if widths == wanted else text
 
 
-# The class that somebody wrote, behind a declaration
+def _takes_bias(build: Callable[..., Any]) -> bool:
+    parameters = attempt(lambda: inspect.signature(build).parameters.values())
+    takes = () if isinstance(parameters, Failure) else parameters
+    return any(one.name == "qkv_bias" or one.kind is one.VAR_KEYWORD for one in takes)
+
+
+# What the judge needs to know of a declaration
 
 
 def is_declared(cls: Any) -> bool:
-    """Say whether a class comes of declare."""
+    """Say whether a class is what declare returns."""
     return isinstance(cls, type) and issubclass(cls, _Declared)
 
 
-def sizes_of_declared(cls: Any) -> tuple[bool, bool]:
-    """Return whether a class is asked at d_in = d_out alone, and whether it can have biases."""
-    return (cls.one_width, takes_bias(cls.build)) if is_declared(cls) else (False, True)
+def against(cls: Any, reference: Callable[..., nn.Module]) -> Any:
+    """Return a declaration whose state is made of a module of the reference."""
+    if not is_declared(cls):
+        return cls
+    made = type("Declared", (cls,), {"reference": staticmethod(reference)})
+    made.biased = not _fits(made, False) and (_fits(made, True) or cls.state is not None)
+    return made
+
+
+def _fits(cls: type, qkv_bias: bool) -> bool:
+    """Say whether a class has the parameters of the reference, with or without biases."""
+    case = replace(MAIN, d_in=MAIN.d_out) if cls.one_width else MAIN
+    case = replace(case, qkv_bias=qkv_bias)
+    both = [attempt(construct, built, case) for built in (cls, cls.reference)]
+    if not all(isinstance(module, nn.Module) for module in both):
+        return False
+    names = [{name for name, _ in module.named_parameters()} for module in both]
+    return names[0] == names[1]
+
+
+def case_of(cls: Any, case: Case) -> Case:
+    """Return a case at sizes that a declared class has; of any other class, the case itself."""
+    if not is_declared(cls):
+        return case
+    bias = case.qkv_bias if _takes_bias(cls.build) else cls.biased
+    return replace(case, d_in=case.d_out if cls.one_width else case.d_in, qkv_bias=bias)
 
 
 def written_class(cls: type) -> type:
     """Return the class that somebody wrote: that of the declared module, or cls itself."""
     if not is_declared(cls):
         return cls
-    return type(_inner(cls(4, 4, 4, 0.0, 2)))
-
-
-def _inner(module: _Declared) -> nn.Module:
-    return module.inner if isinstance(module, _Called) else module.apart["called"].inner
+    return type(construct(cls, case_of(cls, MAIN)).apart.called.inner)
 
 
 def with_class(cls: type, made: type) -> type:
@@ -177,7 +203,7 @@ def with_class(cls: type, made: type) -> type:
     build, name = cls.build, made.__name__
     code, cells = getattr(build, "__code__", None), getattr(build, "__closure__", None) or ()
     if isinstance(build, type):
-        return declare(made, cls.state, cls.call, cls.one_width)
+        return type("Declared", (cls,), {"build": staticmethod(made)})
     if code is None:
         raise NoSource("build is no function")
     cells = tuple(
@@ -187,4 +213,4 @@ def with_class(cls: type, made: type) -> type:
     scope = {**build.__globals__, name: made}
     again = FunctionType(code, scope, build.__name__, build.__defaults__, cells)
     again.__kwdefaults__ = build.__kwdefaults__
-    return declare(again, cls.state, cls.call, cls.one_width)
+    return type("Declared", (cls,), {"build": staticmethod(again)})

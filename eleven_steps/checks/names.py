@@ -5,7 +5,7 @@ from typing import Any
 
 from eleven_steps.checks.asking.clauses import Reply, run_clause
 from eleven_steps.checks.asking.isolation import clock_paused
-from eleven_steps.checks.contract import CONTRACT, Clause, asked, expected
+from eleven_steps.checks.contract import Clause, asked, clauses_for, expected
 from eleven_steps.checks.mistakes import MISTAKES, Mistake, class_of, edited_source
 from eleven_steps.helpers.attention import MultiHeadAttention
 
@@ -21,9 +21,10 @@ def named_mistake(
     """
     own: dict[Clause, Reply] = {}
     unsure = None
+    contract = clauses_for(cls)
     for name, mistake in MISTAKES.items():
         sure, words = False, None
-        for clause in CONTRACT:
+        for clause in contract:
             if sure and clause.name.startswith("dropped"):
                 continue  # of wrong weights nobody can tell that they are what is dropped
             theirs = of_planted(name, clause, causal)

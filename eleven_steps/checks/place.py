@@ -17,7 +17,7 @@ from torch import nn
 from eleven_steps.checks.asking.cases import OTHER, Case, build
 from eleven_steps.checks.asking.isolation import TimeUp, attempt, timed
 from eleven_steps.checks.blame import Blame, Search
-from eleven_steps.checks.declared import with_class, written_class
+from eleven_steps.checks.declared import case_of, with_class, written_class
 from eleven_steps.checks.right import Known, right_of
 from eleven_steps.checks.sentences import wording
 from eleven_steps.checks.verdict import Verdict, listed
@@ -60,10 +60,10 @@ def search_class(
             return watch.run(run)
 
     def elsewhere() -> Search:
-        return search_class(cls, OTHER, reference, goal)
+        return search_class(cls, other, reference, goal)
 
-    wanted = right.out if goal is None else goal(case)
-    return Search(watch, right, whole, wanted, elsewhere=None if case == OTHER else elsewhere)
+    wanted, other = right.out if goal is None else goal(case), case_of(cls, OTHER)
+    return Search(watch, right, whole, wanted, elsewhere=None if case == other else elsewhere)
 
 
 def find(begin: Callable[[], Search]) -> tuple[Blame, Search] | None:
