@@ -68,6 +68,8 @@ class _Declared(nn.Module):
 
     def __init__(self, *sizes, qkv_bias=False):
         super().__init__()
+        if ... in getattr(getattr(self.build, "__code__", None), "co_consts", ()):
+            raise Undeclared("build still has `...`")
         named = {"qkv_bias": qkv_bias} if _takes_bias(self.build) else {}
         inner = _declared_part("build", self.build, *sizes, **named)
         if not isinstance(inner, nn.Module):
@@ -82,13 +84,24 @@ class _Declared(nn.Module):
         self._buffers = held._buffers
         self.apart = SimpleNamespace(held=held, called=_Called(inner, self.call))
 
+    @torch.enable_grad()
     def _check_state(self, held: nn.Module, inner: nn.Module, d_in: int, d_out: int) -> None:
         state = _declared_part("state", self.state, held)
+        for name, tensor in state.items():
+            if not isinstance(tensor, torch.Tensor):
+                raise Undeclared(f"state gives `{name}` as {type_name(tensor)}, not as a tensor")
         has = {name: tuple(tensor.shape) for name, tensor in state.items()}
         wanted = {name: tuple(p.shape) for name, p in inner.named_parameters()}
         for name in wanted | has:  # functional_call would take any
             if has.get(name) != wanted.get(name):
                 raise Undeclared(_misfit(name, has.get(name), wanted.get(name), d_in, d_out))
+        total, ours = sum(tensor.sum() for tensor in state.values()), dict(held.named_parameters())
+        for name, used in zip(ours, _gradients(total, [*ours.values()]), strict=True):
+            if used is None:
+                raise Undeclared(
+                    f"nothing in state is made of `{name}`; if the class has no such parameter, "
+                    f"hand over a reference without it"
+                )
 
     def _apply(self, function, recurse=True):
         self.apart.called._apply(function)
@@ -112,12 +125,18 @@ class _Called(nn.Module):
     def __init__(self, inner: nn.Module, call: Callable[[nn.Module, torch.Tensor], Any]):
         super().__init__()
         self.inner, self._call = inner, call
+        inner.register_forward_pre_hook(_complete, with_kwargs=True)
 
     def forward(self, x):
         out = _declared_part("call", self._call, self.inner, x)
         if out is None or isinstance(out, torch.Tensor):
             return out
         raise Undeclared(f"call returns {type_name(out)}, and the output alone is expected")
+
+
+def _complete(module: nn.Module, args: tuple, named: dict[str, Any]) -> None:
+    if any(value is ... for value in (*args, *named.values())):
+        raise Undeclared("call still has `...`")
 
 
 def _declared_part(name: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -131,6 +150,12 @@ def _declared_part(name: str, function: Callable[..., Any], *args: Any, **named:
         if any(isinstance(one, nn.Module) for one in frames):
             raise
         raise Undeclared(f"{name} raises {Failure.of(error).text}") from error
+
+
+def _gradients(total: torch.Tensor, parameters: list[nn.Parameter]) -> tuple:
+    if not total.requires_grad:
+        return (None,) * len(parameters)
+    return torch.autograd.grad(total, parameters, allow_unused=True)
 
 
 def _misfit(name: str, has: tuple | None, wanted: tuple | None, d_in: int, d_out: int) -> str:

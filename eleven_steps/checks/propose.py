@@ -1,38 +1,57 @@
-"""The declaration to paste for a class from elsewhere, filled in as far as names and shapes say."""
+"""The declaration to paste for a class of another form, filled in as far as names and shapes say."""
 
+import ast
 import inspect
 import re
+import textwrap
+from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import nn
 
 from eleven_steps.checks.asking.failures import Failure, names_read
 from eleven_steps.checks.asking.isolation import attempt
+from eleven_steps.helpers.attention import MultiHeadAttention
 
-LAYERS = {"W_query", "W_key", "W_value"}
-# What constructors elsewhere call our sizes.
+LAYERS = {"query": "W_query", "key": "W_key", "value": "W_value"}
+# What constructors call our sizes; of two that fit, the first that is not taken yet.
 WORDS = {
     "num_heads": r"n(um)?_?(attention_)?heads?|heads|h",
-    "dropout": r"(attn?_?|attention_?)?(dropout|drop|pdrop)(_?(p|prob|rate))?",
-    "context_length": r"block_size|context(_length|_size)?|(max_)?seq_len(gth)?|max_len|n_ctx",
-    "d_out": r"(n_?|d_?)?(embd?|embed|model|out|hidden)(_?(dim|size))?|dim|d|width|channels",
-    "d_in": r"d_in|in_(dim|features)|dim_in",
-    "qkv_bias": r"(qkv_)?bias",
+    "dropout": r"(\w+_)?(dropout|drop|pdrop)(_?(p|prob|rate))?|\w*_pdrop",
+    "context_length": r"block_size|(max_)?(context|seq)(_?(length|len|size))?|max_(len|t)|n_ctx|"
+    r"\w*max_position_embeddings",
+    "d_in": r"d_in|(dim_in|in_(dim|features|channels))|input_dim",
+    "d_out // num_heads": r"(d_?|dim_?)?head(_?(dim|size))?|d_[kv]|dim_head",
+    "d_out": r"(n_?|d_?|h_?)?(embd?|embed|emb|model|out|hidden)(_?(dim|size))?|dim(_(model|out))?|"
+    r"d|width|depth|channels|(h|hid|emb(ed(ding)?)?)_?dim|size",
+    "True": r"\w*bias|batch_first|causal|is_causal",
 }
-ROLES = {  # whose numbers a parameter holds, by its name
-    "W_query": r"(\b|_)(w_?)?(q|query|queries|to_q)(_?(proj|lin|linear))?(\b|_)",
-    "W_key": r"(\b|_)(w_?)?(k|key|keys|to_k)(_?(proj|lin|linear))?(\b|_)",
-    "W_value": r"(\b|_)(w_?)?(v|value|values|to_v)(_?(proj|lin|linear))?(\b|_)",
-    "packed": r"(qkv|c_attn|in_proj|kqv|query_key_value)",
-    "out_proj": r"(out|o|c_proj|proj|dense)",
+# What is left of a parameter's name without the words that say nothing of its part.
+PARTS = {
+    "query": "q|query|queries",
+    "key": "k|key|keys",
+    "value": "v|value|values",
+    "key value": "kv|keyvalue",
+    "key query value": "kqv",
+    "query key value": "qkv|cattn|in|querykeyvalue|attn",
+    "out": "o|out|output|c|dense|unifyheads|",
 }
+IDLE_WORDS = re.compile(r"weights?|bias|proj(ection)?|linears?|lin|fc|layer|to(?!r)|w|[\d_.]")
 SIZES = {"d_in": 12, "d_out": 12, "context_length": 9, "dropout": 0.0, "num_heads": 3}
-FORM = """declare(
-    build=lambda d_in, d_out, context_length, dropout, num_heads{bias}: {name}({arguments}),
+FORM = """{imports}import torch
+
+from eleven_steps.checks import check_attention, declare
+
+declared = declare(
+    build=lambda d_in, d_out, context_length, dropout, num_heads: {name}(
+        {arguments}
+    ),
     state=lambda mha: {{{entries}
     }},
     call=lambda module, x: {call},{one_width}
-)"""
+)
+check_attention(declared)"""
 
 
 def is_lectures(cls: Any) -> bool:
@@ -41,7 +60,7 @@ def is_lectures(cls: Any) -> bool:
         return attempt(_binds, cls) is True
     functions = [f for base in cls.__mro__ for f in vars(base).values() if inspect.isfunction(f)]
     used = {name for function in functions for name in names_read(function)["called"]}
-    return attempt(_binds, cls) is True and bool(used & LAYERS)
+    return attempt(_binds, cls) is True and bool(used & {*LAYERS.values()})
 
 
 def _binds(cls: Any) -> bool:
@@ -51,58 +70,96 @@ def _binds(cls: Any) -> bool:
 
 def proposal(cls: Any) -> str:
     """Return a declaration of a class as code to complete; what is unclear is left as `...`."""
-    name = getattr(cls, "__name__", "YourClass")
     arguments = attempt(_arguments, cls)
     arguments = {} if isinstance(arguments, Failure) else arguments
     module = attempt(_built, cls, arguments)
-    entries = attempt(_entries, module) if isinstance(module, nn.Module) else []
-    if not entries or isinstance(entries, Failure):
-        entries = ["# its parameters, each made of mha.W_query.weight, mha.out_proj.bias, ..."]
-    given = ", ".join(f"{ours or '...'}" for ours in arguments.values())
+    found = attempt(lambda: [*_entries(module)]) if isinstance(module, nn.Module) else []
+    if not found or isinstance(found, Failure):
+        found = ["# each parameter's name, and the tensor made of mha's parameters that it holds"]
+    code = ", ".join(f"{name}={value}" for name, value in arguments.items())
     return FORM.format(
-        name=name,
-        arguments=given or "...",
-        bias=", qkv_bias=False" if "qkv_bias" in arguments.values() else "",
-        entries="".join(f"\n        {entry}" for entry in entries),
-        call=_called(cls),
-        one_width="" if "d_in" in arguments.values() else "\n    one_width=True,",
+        imports="from types import SimpleNamespace\n\n" if "SimpleNamespace(" in code else "",
+        name=getattr(cls, "__name__", "YourClass"),
+        arguments=textwrap.fill(code or "...", 84, subsequent_indent=" " * 8),
+        entries="".join(f"\n        {entry}" for entry in found),
+        call=_call_of(cls, module),
+        one_width="" if "d_in" in code else "\n    one_width=True,",
     )
 
 
 def _arguments(cls: Any) -> dict[str, str]:
-    """Each argument that the constructor needs, or that names one of our sizes, with that size."""
+    """What to hand over for each argument that the constructor needs, or that is one of ours."""
     found: dict[str, str] = {}
-    for parameter in inspect.signature(cls).parameters.values():
-        fits = (ours for ours, words in WORDS.items() if re.fullmatch(words, parameter.name, re.I))
-        ours = next((size for size in fits if size not in found.values()), "")
-        if ours or parameter.default is parameter.empty:
-            found[parameter.name] = ours
+    for name, parameter in inspect.signature(cls).parameters.items():
+        ours = _size_of(name, found)
+        needed = parameter.default is parameter.empty and parameter.kind in (0, 1, 3)
+        if needed and ours == "...":
+            read = attempt(_read_of, cls, name)
+            ours = f"SimpleNamespace({read})" if isinstance(read, str) and read else ours
+        if needed or ours != "...":
+            found[name] = ours
     return found
 
 
+def _size_of(name: str, found: dict[str, str]) -> str:
+    fits = [ours for ours, words in WORDS.items() if re.fullmatch(words, name.lower())]
+    return next((one for one in fits if one == "True" or one not in found.values()), "...")
+
+
+def _read_of(cls: type, name: str) -> str:
+    """What a constructor reads of one argument, as arguments of a SimpleNamespace."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(cls.__init__)))
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == name:
+            found[node.attr] = found.get(node.attr) or _size_of(node.attr, found)
+    return ", ".join(f"{attribute}={ours}" for attribute, ours in found.items())
+
+
 def _built(cls: Any, arguments: dict[str, str]) -> Any:
-    sizes = {**SIZES, "qkv_bias": True}
-    return cls(**{name: sizes[ours] for name, ours in arguments.items()})
+    scope = {**SIZES, "SimpleNamespace": __import__("types").SimpleNamespace}
+    return cls(**{name: eval(code, scope) for name, code in arguments.items()})
 
 
-def _entries(module: nn.Module) -> list[str]:
-    shapes = {name: tuple(p.shape) for name, p in module.named_parameters()}
-    return [f'"{name}": {_made_of(name)},  # {shape}' for name, shape in shapes.items()]
+def _entries(module: nn.Module) -> Iterator[str]:
+    """A line for each parameter; a tensor is named only where its shape is that of the parameter."""
+    ours = MultiHeadAttention(*SIZES.values(), qkv_bias=True)
+    shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    for name, shape in shapes.items():
+        kind = "weight" if len(shape) > 1 else "bias"
+        codes = _made_of(_part_of(name), kind), _made_of("query key value", kind)
+        for code in (*codes, *(f"{code}.T" for code in codes)):
+            made = attempt(eval, code, {"mha": ours, "torch": torch})
+            if isinstance(made, torch.Tensor) and tuple(made.shape) == shape:
+                yield f'"{name}": {code},  # {shape}'
+                break
+        else:
+            yield f'"{name}": ...,  # {shape}'
 
 
-def _made_of(name: str) -> str:
-    part = "bias" if name.endswith("bias") else "weight"
-    roles = [role for role, words in ROLES.items() if re.search(words, name.lower())]
-    if "packed" in roles:
-        three = ", ".join(f"mha.{layer}.{part}" for layer in ("W_query", "W_key", "W_value"))
-        return f"torch.cat([{three}])"
-    return f"mha.{roles[0]}.{part}" if roles else "..."
+def _part_of(name: str) -> str:
+    """Which of our layers a parameter's name stands for, in words of LAYERS."""
+    words = [IDLE_WORDS.sub("", word) for word in name.lower().split(".") if not word.isdigit()]
+    rest = next((word for word in reversed(words) if word), "")
+    return next((part for part, words in PARTS.items() if re.fullmatch(words, rest)), "")
 
 
-def _called(cls: Any) -> str:
+def _made_of(part: str, kind: str) -> str:
+    """The weights or biases of some of our layers, as code."""
+    tensors = [f"mha.{LAYERS.get(word, 'out_proj')}.{kind}" for word in part.split()]
+    return tensors[0] if len(tensors) == 1 else f"torch.cat([{', '.join(tensors)}])"
+
+
+def _call_of(cls: Any, module: Any) -> str:
+    """How a module is called: with x for all that attention is paid to, `[0]` of several outputs."""
     forward = attempt(lambda: inspect.signature(cls.forward).parameters.values())
     if isinstance(forward, Failure):
         return "module(x)"
-    needed = [p for p in list(forward)[1:] if p.default is p.empty and p.kind in (0, 1)]
-    more = [", x" if p.name in ("key", "value", "k", "v") else ", ..." for p in needed[1:]]
-    return f"module(x{''.join(more)})"
+    needed = [p.name for p in [*forward][1:] if p.default is p.empty and p.kind in (0, 1)]
+    more = ["..." if "mask" in name else "x" for name in needed[1:]]
+    more += [f"{p.name}=..." for p in forward if "mask" in p.name and p.name not in needed]
+    if not isinstance(module, nn.Module):
+        return f"module({', '.join(['x', *more])})"
+    x = torch.zeros(2, 4, SIZES["d_in"])
+    out = attempt(module, *[x for _ in needed])
+    return f"module({', '.join(['x', *more])})" + ("[0]" if isinstance(out, tuple) else "")

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -58,8 +58,8 @@ class Right:
     """Everything that is right in one case."""
 
     def __init__(self, case: Case, reference: Any = MultiHeadAttention):
-        self.case = case
         mha = build(reference, case)
+        self.case = case = replace(case, num_heads=mha.num_heads)  # a variant may have others
         self.module, self.x = mha, case.x
         steps = {step.name: step.tensors for step in trace(mha, case.x)}
         self.out = steps["out_proj"]["out"]
@@ -68,7 +68,11 @@ class Right:
             Known("out", "the output", frozenset(range(2, 12)), self.out, "b n o"),
         ]
         root = case.head_dim**0.5
-        for kind, tensor in steps["view"].items():
+        for kind, viewed in steps["view"].items():
+            tensor = steps["transpose"][kind].transpose(1, 2)
+            if not same(viewed, tensor):  # a variant repeats or rotates heads at step 4
+                started = {layout: "2 3" for layout in PROJECTED}
+                self._add(kind, f"the {kind} of step 3", "", viewed, "bnhd", started)
             self._add(kind, f"the {kind}", "", tensor, "bnhd", PROJECTED)
             if kind != "values":
                 self._add(kind, f"the scaled {kind}", "7", tensor / root, "bnhd", PROJECTED)
@@ -107,7 +111,7 @@ class Right:
     def _add(self, kind, name, done, tensor, axes, layouts):
         for layout, more in layouts.items():
             steps = frozenset(map(int, (done + " " + more).split()))
-            heads = [None] if "h" in layout else range(self.case.num_heads)
+            heads = [None] if "h" in layout else range(tensor.shape[axes.index("h")])
             for head in heads:
                 value = laid_out(tensor, axes, layout, head)
                 self.known.append(Known(kind, name, steps, value, layout, head))
