@@ -1,20 +1,19 @@
 """Judge classes of attention from the shell, each in a process of its own.
 
-    python -m eleven_steps.checks model.py:CausalSelfAttention
-    python -m eleven_steps.checks package.module:Attention --full --json
+    python -m eleven_steps.checks model.py:MultiHeadAttention
+    python -m eleven_steps.checks package.module:declared --full --json
 
-Whatever a class does, a verdict is given. The exit status is 0 where all are right, 2 where one
-could not be judged, else 1: one is wrong.
+The exit status is 0 if all classes are right, 1 if one is wrong, and 2 if one could not be judged,
+whatever the verdict on the others is.
 """
 
 import argparse
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
-import textwrap
+from dataclasses import asdict
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from multiprocessing.connection import Connection, wait
@@ -24,35 +23,34 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.judge.entry import check_attention
-from eleven_steps.checks.judge.say import Outcome, say
-from eleven_steps.checks.know.sentences import IN_SHELL, OPTIONS
-from eleven_steps.checks.run.ask import kind_of
-from eleven_steps.checks.run.isolate import Failure, TimeUp, attempt, timed
+from eleven_steps.checks.asking.failures import Failure
+from eleven_steps.checks.asking.isolation import TimeUp, attempt, timed
+from eleven_steps.checks.asking.questions import kind_of
+from eleven_steps.checks.attention import check_attention
+from eleven_steps.checks.verdict import UNJUDGED, Verdict, say
 from eleven_steps.helpers.trace import STEPS
 
-NOT_JUDGED = "unread", "failed", "type"
+NOT_JUDGED = *UNJUDGED, "unfinished", "type"  # kinds of verdicts
 STATUS = {"right": 0, "wrong": 1, "not judged": 2}
 COLOURS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # colours of ANSI
 LOADING = 120.0  # seconds for a file and all that it imports
 GIVEN_UP = 1800.0  # seconds after which a process that answers to nothing is given up
-PARTS = "kind", "message", "step", "mistakes", "note"  # of an Outcome, those that are carried
+# What is carried of a verdict, and printed by --json.
+PARTS = "kind", "text", "wrong", "gets", "expected", "hint", "step", "line", "code", "note"
 # A forked process need not load torch again; where torch's own threads forbid it, a new one is.
 PROCESSES = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Judge what the command line names, print what is said of each, and return the status."""
+    """Judge what the command line names, print a verdict on each, and return the status."""
     given = _parser().parse_args(arguments)
-    options = {"variant": given.variant, "causal": not given.full, "call": given.call}
-    told = {role: None if name in ("", "None") else name for role, name in map(_pair, given.layers)}
     status = 0
     sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may lack what a message has
     try:
         for target in given.targets:
-            outcome = judged_apart(target, layers=told or None, **options)
-            status = max(status, STATUS[judgement(outcome)])
-            print(as_json(target, outcome) if given.json else shown(target, outcome), flush=True)
+            verdict = judge_apart(target, causal=not given.full)
+            status = max(status, STATUS[judgement(verdict)])
+            print(as_json(target, verdict) if given.json else shown(target, verdict), flush=True)
     except KeyboardInterrupt:
         print("stopped: what is not named above is not judged", file=sys.stderr)
         return STATUS["not judged"]
@@ -63,77 +61,59 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    status = "Exit status: 0 all are right, 1 one is wrong, 2 one could not be judged."
-    told, several = {"description": __doc__.split("\n")[0], "epilog": status}, {"nargs": "+"}
-    parser = argparse.ArgumentParser("python -m eleven_steps.checks", **told)
-    said = "a class, or a function that builds one from d_out, num_heads, ..."
-    said = f"or package.module:NAME; {said}"
-    parser.add_argument("targets", metavar="FILE.py:NAME", help=said, **several)
-    parser.add_argument("--variant", default="", help="a change that it has, or several: gqa,rope")
+    parser = argparse.ArgumentParser(
+        "python -m eleven_steps.checks",
+        description=__doc__.split("\n")[0],
+        epilog="Exit status: 0 all are right, 1 one is wrong, 2 one could not be judged.",
+    )
+    about = "or package.module:NAME; NAME is a class, or what declare returns for it"
+    parser.add_argument("targets", metavar="FILE.py:NAME", help=about, nargs="+")
     parser.add_argument("--full", action="store_true", help="no token is hidden, as in an encoder")
-    said = "where the weights are: qkv=c_attn out_proj=c_proj; out_proj=None if it has none"
-    parser.add_argument("--layers", default=[], metavar="LAYER=NAME", help=said, **several)
-    said = "how it is called, in Python: 'module(x, mask=~hidden)[0]'; "
-    said += "hidden (num_tokens, num_tokens) is True where a key must not be seen"
-    parser.add_argument("--call", metavar="CODE", help=said)
     parser.add_argument("--json", action="store_true", help="one object a line")
     return parser
 
 
-def _pair(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return name, value
+def judgement(verdict: Verdict) -> str:
+    """Return right, wrong or not judged."""
+    return "right" if verdict else "not judged" if verdict.kind in NOT_JUDGED else "wrong"
 
 
-def judgement(outcome: Outcome) -> str:
-    """right, wrong or not judged."""
-    return "right" if outcome else "not judged" if outcome.kind in NOT_JUDGED else "wrong"
-
-
-def shown(target: str, outcome: Outcome) -> str:
-    """What is said of a class, as lines for a terminal."""
-    mark, colour = COLOURS[judgement(outcome)]
-    head = f"{mark} {target}: {judgement(outcome)}"
+def shown(target: str, verdict: Verdict) -> str:
+    """Return a verdict as lines for a terminal."""
+    mark, colour = COLOURS[judgement(verdict)]
+    head = f"{mark} {target}: {judgement(verdict)}"
     if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         head = f"\x1b[1;{colour}m{head}\x1b[0m"
-    width = min(100, shutil.get_terminal_size((100, 24)).columns)
-    texts = filter(None, (outcome.message, outcome.note))
-    indent = {"initial_indent": "  ", "subsequent_indent": "  "}
-    return "\n".join([head, *(textwrap.fill(text, width, **indent) for text in texts)])
+    lines = "\n".join(filter(None, (verdict.message, verdict.note))).split("\n")
+    return "\n".join([head, *(f"  {line}".rstrip() for line in lines)])
 
 
-def as_json(target: str, outcome: Outcome) -> str:
-    """The same as an object in one line."""
-    fields = {
-        "target": target,
-        "verdict": judgement(outcome),
-        "step": outcome.step,
-        "name": STEPS[outcome.step - 1] if outcome.step else None,
-        "mistakes": outcome.mistakes,
-        "message": outcome.message,
-        "note": outcome.note,
-    }
-    return json.dumps(fields)
+def as_json(target: str, verdict: Verdict) -> str:
+    """Return the same as an object in one line."""
+    step = verdict.step and STEPS[verdict.step - 1]
+    fields = {"target": target, "verdict": judgement(verdict), "step": verdict.step, "name": step}
+    fields |= {"mistakes": verdict.mistakes, "message": verdict.message}
+    return json.dumps(fields | {part: getattr(verdict, part) for part in PARTS if part != "text"})
 
 
 # In a process of its own
 
 
-def judged_apart(target: str, call: str | None = None, **options: Any) -> Outcome:
-    """Say what check_attention says of FILE.py:NAME or package.module:NAME.
+def judge_apart(target: str, causal: bool = True) -> Verdict:
+    """Return what check_attention returns for FILE.py:NAME or package.module:NAME.
 
-    A call comes as code, in terms of module, x and hidden. The kind is "unread" where there is no
-    such thing, or its file cannot be loaded or ends the process.
+    The kind is "unread" where there is no such thing, or its file cannot be loaded or ends the
+    process.
     """
     ours, theirs = PROCESSES.Pipe(duplex=False)
-    process = PROCESSES.Process(target=_answer, args=(theirs, target, call, options))
+    process = PROCESSES.Process(target=_answer, args=(theirs, target, causal))
     process.start()
     theirs.close()  # so that the end is seen where nothing was sent
     try:
         wait([ours, process.sentinel], GIVEN_UP)
         if ours.poll():
-            said = dict(zip(PARTS, json.loads(ours.recv_bytes()), strict=True))
-            return Outcome("", **said | {"mistakes": tuple(said["mistakes"])})
+            fields = json.loads(ours.recv_bytes())
+            return Verdict(**fields | {"mistakes": tuple(fields["mistakes"])})
     except (EOFError, OSError):
         pass  # it ended without a word
     finally:
@@ -141,7 +121,7 @@ def judged_apart(target: str, call: str | None = None, **options: Any) -> Outcom
         ended = process.exitcode
         process.kill()
         process.join()
-    return say("process_ended", how=_how(ended)).outcome("")
+    return say("process_ended", how=_how(ended))
 
 
 def _how(ended: int | None) -> str:
@@ -150,41 +130,38 @@ def _how(ended: int | None) -> str:
     return f"ends with {signal.Signals(-ended).name if ended < 0 else f'status {ended}'}"
 
 
-def _answer(connection: Connection, target: str, call: str | None, options: Any) -> None:
-    """In the other process: judge in the shell's words, and send the verdict as JSON."""
-    OPTIONS.update(IN_SHELL)
+def _answer(connection: Connection, target: str, causal: bool) -> None:
+    """In the other process: judge, and send the verdict as JSON."""
     os.dup2(2, 1)  # what a file prints is no verdict
     try:
-        said = _judged(target, call, options)
-        connection.send_bytes(json.dumps([getattr(said, part) for part in PARTS]).encode())
+        verdict = asdict(_judged(target, causal))
+        fields = {name: verdict[name] for name in (*PARTS, "mistakes")}
+        connection.send_bytes(json.dumps(fields).encode())
     except KeyboardInterrupt:
         pass  # the person at the keyboard: the other process says so
 
 
-def _judged(target: str, call: str | None, options: Any) -> Outcome:
+def _judged(target: str, causal: bool) -> Verdict:
     try:
         with timed(LOADING):
             found = attempt(target_of, target)
     except TimeUp:
-        return say("loads_long", seconds=LOADING).outcome("")
+        return say("loads_long", seconds=LOADING)
     if isinstance(found, Failure):
-        return say("not_loaded", error=found.told.removeprefix("LookupError: ")).outcome("")
+        return say("not_loaded", error=found.told.removeprefix("LookupError: "))
     kind, name = kind_of(found)
     if kind not in ("module class", "callable"):
         name = "type" if kind == "class" else name or "None"
-        return say("not_a_class", name=target.rpartition(":")[2], type=name).outcome("")
-    if call is not None:
-        call = attempt(eval, f"lambda module, x, hidden: ({call}\n)", {"torch": torch})
-        if isinstance(call, Failure):
-            return say("no_call", error=call.text).outcome("")
-    try:
-        return check_attention(found, call=call, **options)
-    except ValueError as error:
-        return say("no_option", error=error).outcome("")
+        return say("not_a_class", name=target.rpartition(":")[2], type=name)
+    return check_attention(found, causal=causal)
 
 
 def target_of(target: str) -> Any:
-    """What FILE.py:NAME or package.module:NAME names; LookupError where there is no such thing."""
+    """Return what FILE.py:NAME or package.module:NAME names.
+
+    Raises:
+        LookupError: there is no such thing.
+    """
     place, _, name = target.rpartition(":")
     if not place or not name:
         raise LookupError("FILE.py:NAME or package.module:NAME is expected")

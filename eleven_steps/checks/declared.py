@@ -1,4 +1,4 @@
-"""A class from elsewhere is declared: how it is built, what its parameters hold, how it is called."""
+"""Declares a class of any form: how it is built, what its parameters hold, how it is called."""
 
 import inspect
 from collections.abc import Callable

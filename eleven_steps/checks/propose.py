@@ -1,10 +1,11 @@
-"""The declaration to paste for a class of another form, filled in as far as names and shapes say."""
+"""Writes the declaration to paste for a class, filled in as far as names and shapes say."""
 
 import ast
 import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ WORDS = {
     "dropout": r"(\w+_)?(dropout|drop|pdrop)(_?(p|prob|rate))?|\w*_pdrop",
     "context_length": r"block_size|(max_)?(context|seq)(_?(length|len|size))?|max_(len|t)|n_ctx|"
     r"\w*max_position_embeddings",
-    "d_in": r"d_in|(dim_in|in_(dim|features|channels))|input_dim",
+    "d_in": r"d_in|dim_in|in(put)?_(dim|features|channels|size)",
     "d_out // num_heads": r"(d_?|dim_?)?head(_?(dim|size))?|d_[kv]|dim_head",
     "d_out": r"(n_?|d_?|h_?)?(embd?|embed|emb|model|out|hidden)(_?(dim|size))?|dim(_(model|out))?|"
     r"d|width|depth|channels|(h|hid|emb(ed(ding)?)?)_?dim|size",
@@ -51,7 +52,7 @@ declared = declare(
     }},
     call=lambda module, x: {call},{one_width}
 )
-check_attention(declared)"""
+check_attention(declared)  # with causal=False if no token is hidden, as in an encoder"""
 
 
 def is_lectures(cls: Any) -> bool:
@@ -117,12 +118,13 @@ def _read_of(cls: type, name: str) -> str:
 
 
 def _built(cls: Any, arguments: dict[str, str]) -> Any:
-    scope = {**SIZES, "SimpleNamespace": __import__("types").SimpleNamespace}
-    return cls(**{name: eval(code, scope) for name, code in arguments.items()})
+    scope = {**SIZES, "SimpleNamespace": SimpleNamespace}
+    given = {name: eval(code, scope) for name, code in arguments.items()}
+    return cls(**{name: SIZES["d_out"] if size is ... else size for name, size in given.items()})
 
 
 def _entries(module: nn.Module) -> Iterator[str]:
-    """A line for each parameter; a tensor is named only where its shape is that of the parameter."""
+    """A line for each parameter, with a tensor only where the shapes agree."""
     ours = MultiHeadAttention(*SIZES.values(), qkv_bias=True)
     shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
     for name, shape in shapes.items():
@@ -151,7 +153,7 @@ def _made_of(part: str, kind: str) -> str:
 
 
 def _call_of(cls: Any, module: Any) -> str:
-    """How a module is called: with x for all that attention is paid to, `[0]` of several outputs."""
+    """How a module is called: with x for queries, keys and values, `[0]` of several outputs."""
     forward = attempt(lambda: inspect.signature(cls.forward).parameters.values())
     if isinstance(forward, Failure):
         return "module(x)"
