@@ -339,7 +339,7 @@ class Search:
                 if spot.function == called and read and read.kind == found.need.kind:
                     fact = f"`{called}` makes it and does not return it"
                     return Blame(spot, other, found.need, max(read.steps), fact=fact)
-        for spot, other in self.seen.items():
+        for spot, other in reversed(self.seen.items()):  # what wrote into it last
             named = found.spot.text == spot.target and spot.number < found.spot.number
             if named and other.value is seen.value:
                 return Blame(spot, other, found.need, found.step)
@@ -427,7 +427,7 @@ class Search:
         if known.kind in TENSORS and seen.times > 1:
             return False
         if seen.constant and known.kind in TENSORS:  # to be written into: only its sizes count
-            return known.kind not in seen.made
+            return known.kind not in seen.made and known.value.shape != value.shape
         if seen.absent and not isinstance(value, nn.Module):
             return True
         if known.kind == "mask":

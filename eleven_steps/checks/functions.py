@@ -227,7 +227,7 @@ def _explained(
     """Say what is wrong: a usual slip, a name of the notebook, or the place."""
     at = _told_in(faults)
     verdict = faults[at]
-    found = None if verdict.kind == "type" else _place(task, answer, scenes, at)
+    found = _place(task, answer, scenes, at)
     if slip := _slip(task, scenes, returned):
         return _of_slip(task, answer, slip, found)
     if names := used_by(answer)["names"]:
@@ -315,7 +315,7 @@ def _place(task: Write, answer: Any, scenes: list[Scene], at: int) -> tuple[Blam
         return None
     case = scenes[SIZED].case
     case = case if at == SIZED or _is_wrong_there(task, answer, case) else scenes[at].case
-    others = (e for e in task.cases if e != case and e.letters != case.letters)
+    others = (e for e in reversed(task.cases) if e.letters != case.letters)
     found = find(lambda: _search(task, answer, case, next(others, None)))
     if found and task.right and found[0].need and found[0].need.kind in ("size", "factor"):
         return None  # only the tensors of the eleven steps are known to be right here
@@ -371,4 +371,4 @@ def _at_place(task: Write, verdict: Verdict, blame: Blame, search: Search) -> Ve
         line = {"line": blame.spot.line, "code": blame.spot.typed}
         return replace(verdict, wrong=known and f"{known}.", **line)
     step = replace(blame, step=task.number) if task.right else blame
-    return placed(replace(verdict, wrong="", hint=""), step, search)
+    return placed(replace(verdict, wrong=""), step, search)

@@ -6,6 +6,7 @@ depend on it.
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import permutations
@@ -82,12 +83,16 @@ def find(begin: Callable[[], Search]) -> tuple[Blame, Search] | None:
 
 
 def placed(verdict: Verdict, found: Blame, search: Search) -> Verdict:
-    """Add the place to a verdict, and what is known of it where nothing is said yet."""
+    """Add the place to a verdict, and what is known of it where nothing is said yet.
+
+    A hint that the verdict has stays, unless a name or a size to use is known.
+    """
     spot = found.spot
     here = replace(verdict, line=spot.line, code=spot.typed)
     if verdict.wrong:
         return here
     rows = rows_of(found, search)
+    rows["hint"] = rows["hint"] or verdict.hint or wording(f"hint_{STEPS[found.step - 1]}")
     return replace(here, **{name: text for name, text in rows.items() if text})
 
 
@@ -108,9 +113,10 @@ def _gets(found: Blame, part: Blame, search: Search) -> str:
     letters, text = search.right.case.letters, f"`{_short(part.spot.text)}`"
     value = part.seen.kept
     if part.seen.raised:
-        shapes = isinstance(search.error, RuntimeError)  # others are not about shapes
-        takes = ", ".join(_operands(part, search)) if shapes else ""
-        return f"an error: {takes}." if takes else f"an error: {_error(search.error)}."
+        # What torch says with numbers in it is about sizes, and the shapes say more.
+        sizes = isinstance(search.error, RuntimeError) and re.search(r"\d", str(search.error))
+        takes = ", ".join(_operands(part, search)) if sizes else ""
+        return f"an error: {takes or _error(search.error)}."
     if number := _different_number(value, part.need):
         return f"{text[:-1]}{number[0]}` = {number[1]}"
     if isinstance(value, torch.Tensor):
@@ -150,7 +156,7 @@ def _hint(found: Blame, part: Blame, search: Search) -> str:
             return wording("use_name", name=name)
         if need.kind == "size" and need.name in search.right.case.letters:
             return wording("use_size", letter=need.name)
-    return wording(f"hint_{STEPS[found.step - 1]}")
+    return ""
 
 
 def _name_that_holds(need: Known, part: Blame, search: Search) -> str:
@@ -255,7 +261,8 @@ def _of_tensors(name: str, value: torch.Tensor, need: torch.Tensor) -> Iterator[
     floats = value.is_floating_point() and need.is_floating_point()
     if _dtype_differs(value, need) and value.shape == need.shape:
         yield wording("fact_dtype", name=name, dtype=value.dtype, right=need.dtype)
-    elif floats and value.shape == need.shape:
+        return
+    if floats and value.shape == need.shape:
         sure = need.isfinite() & value.isfinite() & (need.abs() > 1e-3)
         ratios = value[sure] / need[sure]
         if len(ratios) > 1 and ratios.std() < 1e-4 < (ratios[0] - 1).abs() and ratios[0].abs() > 0:

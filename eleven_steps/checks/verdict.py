@@ -157,8 +157,8 @@ def say_mistake(sentence: str, identifier: str | None = None, step: int | None =
 def with_hint(sentence: str) -> tuple[str, str]:
     """Take a sentence apart: what is wrong, and behind a colon, or as a question, a hint."""
     plain = CODE.sub(lambda code: "x" * len(code[0]), re.sub(r"\([^)]*\)", _blank, sentence))
-    if ": " in plain:
-        at = plain.index(": ")
+    if found := re.search(r": (?=\w+ |`|x)", plain):
+        at = found.start()
         return f"{sentence[:at]}.", f"{sentence[at + 2 :][:1].upper()}{sentence[at + 3 :]}"
     *others, last = re.split(r"(?<=[.?!]) (?=[A-Z`0-9])", sentence)
     return (" ".join(others), last) if others and last.endswith("?") else (sentence, "")
