@@ -25,6 +25,7 @@ from eleven_steps.checks.asking.failures import Failure
 TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together
 IDLE = 0.01  # of a stretch: with less work it is idle
+IDLE_SECONDS = 30.0  # in which nothing is done
 CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 # How each setting is read and written.
 SETTINGS = (
@@ -62,12 +63,12 @@ class World:
 class Clock:
     """The seconds that a learner's code may take, in all calls together.
 
-    Seconds of work count. Those without work are idle, and count, where they come in a stretch: a
-    program that shares its processor with others gets some work done in each.
+    Seconds of processor time count, and apart from them those of stretches in which nothing is
+    done: a program that shares its processor with others gets some work done in each stretch.
     """
 
     def __init__(self, seconds: float, world: World | None = None):
-        self.seconds, self.world, self.passed = seconds, world, 0.0
+        self.world, self.left = world, {"work": seconds, "idle": IDLE_SECONDS}
         self.since: tuple[float, float] | None = None  # time and work as this stretch began
         self.rung: type[BaseException] | None = None
         self.lock = threading.RLock()  # a watchdog looks from another thread
@@ -83,8 +84,9 @@ class Clock:
         """Let it stand; return whether it ran before."""
         with self.lock:
             ran = self.since is not None
-            stretch, self.since = self._stretch(), None
-            self.passed += stretch
+            kind, seconds = self._stretch()
+            self.left[kind] -= seconds
+            self.since = None
         return ran
 
     def over(self) -> bool:
@@ -93,13 +95,17 @@ class Clock:
             if self.since is not None and time.monotonic() - self.since[0] >= STRETCH:
                 self.stop()
                 self.start()
-            return self.since is not None and self.passed + self._stretch() >= self.seconds
+            kind, seconds = self._stretch()
+            left = self.left | {kind: self.left[kind] - seconds}
+            return self.since is not None and min(left.values()) <= 0
 
-    def _stretch(self) -> float:
+    def _stretch(self) -> tuple[str, float]:
+        """What this stretch is, work or idle, and its seconds."""
         if self.since is None:
-            return 0.0
+            return "work", 0.0
         passed, worked = time.monotonic() - self.since[0], time.process_time() - self.since[1]
-        return passed if passed >= STRETCH and worked < IDLE * passed else worked
+        idle = passed >= STRETCH and worked < IDLE * passed
+        return ("idle", passed) if idle else ("work", worked)
 
 
 _clocks: list[Clock | None] = []  # the last one counts; None while code of ours runs
