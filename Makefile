@@ -64,10 +64,11 @@ hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python
 	$(BIN)/python tools/site/build_site.py $(OPTIONS)
 
-lint: $(ALL)         ## check the style of all code, notebooks included, and who imports whom
+lint: $(ALL)         ## check the style of all code, who imports whom, and the lines of each room
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/budget.py
 
 hooks: $(ALL)        ## have git check each commit: style, notebooks' normal form, the drawing of imports
 	$(BIN)/pre-commit install

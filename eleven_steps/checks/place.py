@@ -118,7 +118,7 @@ def _gets(found: Blame, part: Blame, search: Search) -> str:
         takes = ", ".join(_operands(part, search)) if sizes else ""
         return f"an error: {takes or _error(search.error)}."
     if number := _different_number(value, part.need):
-        return f"{text[:-1]}{number[0]}` = {number[1]}"
+        return f"`{_subject(part)}{number[0]}` = {number[1]}."
     if isinstance(value, torch.Tensor):
         shape = _shape(value, letters, part.seen.read)
         dtype = f" {value.dtype}" if part.need and _dtype_differs(value, part.need.value) else ""
@@ -129,12 +129,18 @@ def _gets(found: Blame, part: Blame, search: Search) -> str:
     return f"{came}." if came.startswith(part.spot.text) else f"{text} is {came}."
 
 
+def _subject(part: Blame) -> str:
+    """What an index can stand behind: the name that a value is given, or the value itself."""
+    text = part.spot.target if part.spot.target.isidentifier() else _short(part.spot.text)
+    return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
+
+
 def _expected(part: Blame, search: Search) -> str:
     need, letters = part.need, search.right.case.letters
     if need is None:
         return ""
     if number := _different_number(part.seen.kept, need):
-        return number[2]
+        return f"{number[2]}."
     value = need.value
     if isinstance(value, torch.Tensor):
         shape = f"{tuple(value.shape)} = {need.axes}"
