@@ -1,6 +1,7 @@
 """Judge a function that an exercise asks for: what it returns, case by case, and why."""
 
 import ast
+import copy
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -344,7 +345,7 @@ def _search(task: Write, answer: Any, case: Case, other: Case | None = None) -> 
 
 def _call(task: Write, answer: Callable[..., Any], scene: Scene) -> Parts:
     """What a function returns for an exercise's arguments."""
-    arguments = [e.clone() if isinstance(e, torch.Tensor) else e for e in task.gets(scene)]
+    arguments = copy.deepcopy(task.gets(scene))
     with torch.no_grad():
         return task.counted(_parts(task, answer(*arguments)))
 
