@@ -33,7 +33,7 @@ def judge_growing(cls: Any) -> Verdict:
         return say("built_already") if sort == "module" else say("no_class", name=name)
     if (verdict := _constructor(cls)) is not None:
         return verdict
-    replies = {case: asked(cls, Clause(RETURNED, "output", case)) for case in (MAIN, OTHER)}
+    replies = {case: _asked(cls, case) for case in (MAIN, OTHER)}
     if all(reply.value is ... for reply in replies.values()):
         return _begun(cls)
     right = [
@@ -45,6 +45,12 @@ def judge_growing(cls: Any) -> Verdict:
         return so_far(right[-1])
     verdict = _whole_or_fault(cls, replies[MAIN])
     return verdict if verdict.passed else replace(verdict, reached=_reached(cls, verdict))
+
+
+def _asked(cls: Any, case: Case) -> Reply:
+    """What forward returns so far; a list of tensors counts as a tuple."""
+    reply = asked(cls, Clause(RETURNED, "output", case))
+    return replace(reply, value=tuple(reply.value)) if type(reply.value) is list else reply
 
 
 def _whole_or_fault(cls: Any, reply: Reply) -> Verdict:

@@ -258,7 +258,8 @@ def facts(found: Blame, search: Search) -> Iterator[str]:
     value, need = part.seen.kept, part.need and part.need.value
     name = f"`{_short(part.spot.text)}`"
     yield from _unused(found, search)
-    if isinstance(value, torch.Tensor) and isinstance(need, torch.Tensor):
+    tensors = isinstance(value, torch.Tensor) and isinstance(need, torch.Tensor)
+    if tensors and not value.is_meta:
         yield from _of_tensors(name, value, need)
     yield from _typed_in(part, search)
 
