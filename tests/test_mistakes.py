@@ -24,8 +24,8 @@ from eleven_steps.checks.mistakes import (
     edits_of,
 )
 from eleven_steps.checks.reference import play
-from eleven_steps.helpers.attention import MultiHeadAttention
-from eleven_steps.helpers.trace import STEPS
+from helpers.attention import MultiHeadAttention
+from helpers.trace import STEPS
 
 every = pytest.mark.parametrize
 
