@@ -187,19 +187,21 @@ def against(cls: Any, reference: Callable[..., nn.Module]) -> Any:
     if not is_declared(cls):
         return cls
     made = type("Declared", (cls,), {"reference": staticmethod(reference)})
-    made.biased = not _fits(made, False) and (_fits(made, True) or cls.state is not None)
+    without, biased = _why_not(made, False), _why_not(made, True)
+    # A state that reads biases where there are none raises: then what it lacks besides counts.
+    made.biased = bool(without) and (not biased or "state raises" in without)
     return made
 
 
-def _fits(cls: type, qkv_bias: bool) -> bool:
-    """Say whether a class has the parameters of the reference, with or without biases."""
+def _why_not(cls: type, qkv_bias: bool) -> str:
+    """Why a class has not the parameters of the reference, with or without biases."""
     case = replace(MAIN, d_in=MAIN.d_out) if cls.one_width else MAIN
     case = replace(case, qkv_bias=qkv_bias)
     both = [attempt(construct, built, case) for built in (cls, cls.reference)]
-    if not all(isinstance(module, nn.Module) for module in both):
-        return False
+    if failed := [one for one in both if isinstance(one, Failure)]:
+        return failed[0].text
     names = [{name for name, _ in module.named_parameters()} for module in both]
-    return names[0] == names[1]
+    return "" if names[0] == names[1] else "their names differ"
 
 
 def case_of(cls: Any, case: Case) -> Case:

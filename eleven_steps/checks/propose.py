@@ -160,8 +160,10 @@ def _call_of(cls: Any, module: Any) -> str:
     needed = [p.name for p in [*forward][1:] if p.default is p.empty and p.kind in (0, 1)]
     more = ["..." if "mask" in name else "x" for name in needed[1:]]
     more += [f"{p.name}=..." for p in forward if "mask" in p.name and p.name not in needed]
-    if not isinstance(module, nn.Module):
-        return f"module({', '.join(['x', *more])})"
+    code = f"module({', '.join(['x', *more])})"
     x = torch.zeros(2, 4, SIZES["d_in"])
-    out = attempt(module, *[x for _ in needed])
-    return f"module({', '.join(['x', *more])})" + ("[0]" if isinstance(out, tuple) else "")
+    for mask in (torch.ones(2, 4), torch.ones(4, 4), None):
+        out = attempt(module, *[mask if "mask" in name else x for name in needed])
+        if isinstance(out, tuple):
+            return f"{code}[0]"
+    return code
