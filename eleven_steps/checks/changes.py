@@ -65,13 +65,13 @@ def changed_class(change: str, room: Any = variants) -> type[variants.VariantAtt
             sizes = d_in, d_out, context_length, dropout, num_heads, qkv_bias
             super().__init__(*sizes, parts=PARTS[change](room, num_heads))
 
-        def forward(self, x, brought=None, record=record_nothing):
+        def forward(self, x, record=record_nothing, is_padding=None, past=None):
             forward = room.VariantAttention.forward
             if change == "padding":
-                return forward(self.plus(room.Padding(brought)), x, record)
+                return forward(self.plus(room.Padding(is_padding)), x, record)
             if change != "cache":
                 return forward(self, x, record)
-            past = brought or room.Cache()
+            past = past or room.Cache()
             return forward(self.plus(past), x, record), past
 
     return Changed
@@ -81,12 +81,12 @@ def call_changed(module: nn.Module, case: Case, record: Callable[..., None]) -> 
     """Call a module of a case's change with the case's x; with a cache, in three pieces."""
     x = case.x
     if case.change == "padding":
-        return module(x, is_padding(*x.shape[:2]), record=record)
+        return module(x, record, is_padding=is_padding(*x.shape[:2]))
     if case.change != "cache":
-        return module(x, record=record)
+        return module(x, record)
     half, outs, past = x.shape[1] // 2, [], None
     for piece in x.split([n for n in (half, 1, x.shape[1] - half - 1) if n], dim=1):
-        out, past = module(piece, past, record=record)
+        out, past = module(piece, record, past=past)
         outs.append(out)
     return torch.cat(outs, dim=1)
 

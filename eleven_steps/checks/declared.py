@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from types import FunctionType, SimpleNamespace
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -223,21 +223,23 @@ def with_class(cls: type, made: type) -> type:
     """Return the same declaration of another class in place of the one that was written.
 
     Raises:
-        NoSource: build does not find its class by a name.
+        NoSource: build is no function, so that the names it reads are not known.
     """
     if not is_declared(cls):
         return made
-    build, name = cls.build, made.__name__
-    code, cells = getattr(build, "__code__", None), getattr(build, "__closure__", None) or ()
-    if isinstance(build, type):
+    build, written, name = cls.build, written_class(cls), made.__name__
+    if build is written:
         return type("Declared", (cls,), {"build": staticmethod(made)})
-    if code is None:
+    if not isinstance(build, FunctionType):
         raise NoSource("build is no function")
-    cells = tuple(
-        type(cell)(made) if free == name else cell
-        for free, cell in zip(code.co_freevars, cells, strict=True)
-    )
-    scope = {**build.__globals__, name: made}
-    again = FunctionType(code, scope, build.__name__, build.__defaults__, cells)
+
+    def instead(value: Any) -> Any:
+        if isinstance(value, ModuleType) and vars(value).get(name) is written:
+            return SimpleNamespace(**vars(value) | {name: made})
+        return made if value is written else value
+
+    cells = tuple(type(cell)(instead(cell.cell_contents)) for cell in build.__closure__ or ())
+    scope = {name: instead(value) for name, value in build.__globals__.items()}
+    again = FunctionType(build.__code__, scope, build.__name__, build.__defaults__, cells)
     again.__kwdefaults__ = build.__kwdefaults__
     return type("Declared", (cls,), {"build": staticmethod(again)})

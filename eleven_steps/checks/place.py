@@ -16,13 +16,14 @@ import torch
 from torch import nn
 
 from eleven_steps.checks.asking.cases import OTHER, Case, build
+from eleven_steps.checks.asking.failures import is_theirs
 from eleven_steps.checks.asking.isolation import TimeUp, attempt, timed
 from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.declared import case_of, with_class, written_class
 from eleven_steps.checks.right import Known, right_of
 from eleven_steps.checks.sentences import wording
 from eleven_steps.checks.verdict import Verdict, listed
-from eleven_steps.checks.watch import Watch
+from eleven_steps.checks.watch import NoSource, Watch
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import STEPS
 
@@ -44,7 +45,10 @@ def search_class(
     Raises:
         NoSource: its source is not to be had.
     """
-    right, watch = right_of(case, reference), Watch(written_class(cls))
+    watch = Watch(written_class(cls))
+    if not is_theirs(watch.file):
+        raise NoSource("the class is one of the course's own")
+    right = right_of(case, reference)
     again = with_class(cls, watch.made)
     kept: list[nn.Module] = []
 
