@@ -1,4 +1,4 @@
-"""python -m eleven_steps.checks, as an engineer calls it: which file, status and words."""
+"""python -m eleven_steps.checks, as an engineer calls it: which file, status and message."""
 
 import io
 import json
@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import theirs as others
 
 from eleven_steps.checks import __main__ as shell
-from eleven_steps.checks.judge.say import Outcome
+from eleven_steps.checks.verdict import Verdict
 
 ROOT = Path(__file__).parents[1]
 MODEL = """
@@ -19,31 +20,54 @@ import torch
 from torch import nn
 
 class Attention(nn.Module):
-    def __init__(self, dim, heads):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
         super().__init__()
-        self.heads = heads
-        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.num_heads = num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj, self.dropout = nn.Linear(d_out, d_out), nn.Dropout(dropout)
 
     def forward(self, x):
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        weights = self.hide(q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
-        return self.proj((weights @ v).transpose(1, 2).flatten(2))
+        q, k, v = self.cut(self.W_query(x)), self.cut(self.W_key(x)), self.cut(self.W_value(x))
+        weights = self.dropout(self.hide(q @ k.mT / q.shape[-1] ** 0.5).softmax(-1))
+        return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
+
+    def cut(self, x):
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
     def hide(self, scores):
         return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
 """
 WRONG = MODEL.replace("triu(1)", "triu(2)")
+DECLARED = (
+    Path(others.__file__).read_text("utf-8")
+    + """
+from eleven_steps.checks import declare
+
+declared = declare(
+    build=lambda d_in, d_out, context_length, dropout, num_heads, qkv_bias=False: SelfAttention(
+        d_in, d_out, num_heads, dropout, qkv_bias
+    ),
+    state=lambda mha: {
+        f"{theirs}.{name}": tensor
+        for theirs, ours in zip(["q_proj", "k_proj", "v_proj", "o_proj"], mha.children())
+        for name, tensor in ours.named_parameters()
+    },
+)
+"""
+)
 
 
 def ask(folder, *arguments, **environment):
-    """What the shell says in a folder."""
+    """Run the command in a folder."""
     command = [sys.executable, "-m", "eleven_steps.checks", *arguments]
     given = os.environ | {"PYTHONPATH": str(ROOT)} | environment
     return subprocess.run(command, cwd=folder, env=given, text=True, capture_output=True)
 
 
 def verdicts(said):
-    """Of each target, in order, what --json says."""
+    """Read what --json prints, a target a line."""
     return [json.loads(line) for line in said.stdout.splitlines()]
 
 
@@ -56,6 +80,7 @@ def theirs(tmp_path_factory):
         "right/parts.py": "diagonal = 1",
         "wrong/model.py": "from parts import diagonal\n" + MODEL.replace("(1)", "(diagonal)"),
         "wrong/parts.py": "diagonal = 2",
+        "theirs.py": DECLARED,
         "random.py": WRONG,
         "torch.py": WRONG,
         "use.py": "from helpers.attention import MultiHeadAttention",
@@ -87,7 +112,9 @@ HAVE_OUR_NAMES = {  # of what the checks themselves import, and of each other
     "helpers/attention.py:MultiHeadAttention": "wrong",
     "numpy/model.py:Attention": "wrong",
     "numpy/__init__.py:Attention": "wrong",
-    "torch.nn:MultiheadAttention": "right",
+    "torch.nn:MultiheadAttention": "not judged",
+    "theirs.py:declared": "right",
+    "theirs.py:SelfAttention": "not judged",
     "right/model.py:Attention": "right",
     "wrong/model.py:Attention": "wrong",
 }
@@ -112,8 +139,9 @@ def test_what_cannot_be_judged_stops_no_other_and_says_why(theirs):
         "things.py:X": "X is of type int",
         "things.py:P": "P is of type type",
         "things.py:Attention": "there is no Attention in things.py: it has Needs",
-        "things.py:Needs": "'a'",
-        "things.py:L": "cannot be read",
+        "things.py:Needs": "a=\\.\\.\\., b=\\.\\.\\., c=\\.\\.\\.",
+        "things.py:L": "bias=True",
+        "theirs.py:SelfAttention": '"q_proj.weight": mha.W_query.weight,  # .12, 12.\n',
         "nowhere.py:A": "there is no file nowhere.py",
         "torch.nowhere:A": "No module named 'torch.nowhere'",
         "model.py": "FILE.py:NAME or package.module:NAME is expected",
@@ -131,34 +159,17 @@ def test_what_cannot_be_judged_stops_no_other_and_says_why(theirs):
         assert re.search(reason, each["message"]), each
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--call", "module(x"], "`--call CODE` cannot be read as Python, SyntaxError"),
-        (["--variant", "gaq"], "variant is 'gaq'"),
-        (["--layers", "query=c_attn"], "'query'"),
-        (["--layers", "qkv=nowhere"], "no layer 'nowhere'"),
-    ],
-)
-def test_a_bad_option_is_said_of_each_target(theirs, options, why, capsys):
-    targets = [f"{theirs}/{name}.py:Attention" for name in ("random", "torch")]
-    assert shell.main([*targets, *options, "--json"]) == 2
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each["target"] for each in said] == targets
-    assert all(each["verdict"] == "not judged" and why in each["message"] for each in said), said
-
-
-OUTCOMES = {
-    "right": Outcome("", "right", "All agree."),
-    "wrong": Outcome("", "mistake", "It is not scaled.", 7),
-    "neither": Outcome("", "unread", "It cannot be read."),
+VERDICTS = {
+    "right": Verdict("right", "All agree."),
+    "wrong": Verdict("mistake", wrong="The scores are not scaled.", step=7),
+    "neither": Verdict("unread", "It cannot be read."),
 }
 
 
 @pytest.fixture
 def judged(monkeypatch):
-    """The shell, whose targets are judged as OUTCOMES says."""
-    monkeypatch.setattr(shell, "judged_apart", lambda target, **_: OUTCOMES[target])
+    """The shell, whose targets are judged as VERDICTS says."""
+    monkeypatch.setattr(shell, "judge_apart", lambda target, **_: VERDICTS[target])
     return shell.main
 
 
