@@ -62,7 +62,7 @@ def cards(rows: list[tuple[str, str, str]]) -> str:
     evening = [(name, minutes) for name, minutes, _ in rows if minutes]
     beyond = [(name, whole) for name, minutes, whole in rows if not minutes]
     total = sum(int(minutes) for _, minutes in evening)
-    headings = f"One evening, {total} minutes", "Beside it and beyond, as you like"
+    headings = f"One evening, {total} minutes", "Everything else, as you like"
     return "\n\n".join(
         f'## {heading}\n\n<ol class="cards">{"".join(card(*row) for row in group)}</ol>'
         for heading, group in zip(headings, (evening, beyond), strict=True)
