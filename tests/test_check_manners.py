@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 import torch
 from attention_variants import Base, carrier
+from eleven_steps.checks.judge.say import Outcome
+from eleven_steps.checks.run import isolate
+from eleven_steps.checks.run.isolate import isolated, timed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch._tensor_str import get_printoptions
 
 from eleven_steps.checks import check, check_attention
-from eleven_steps.checks.judge.say import Outcome
 from eleven_steps.checks.reference import play
-from eleven_steps.checks.run import isolate
-from eleven_steps.checks.run.isolate import isolated, timed
 
 every = pytest.mark.parametrize
 

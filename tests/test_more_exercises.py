@@ -11,10 +11,10 @@ from torch import nn
 
 from eleven_steps.checks import check_attention
 from eleven_steps.checks.answers import check
+from eleven_steps.checks.asking.cases import BIASED, TASK_CASES, close
+from eleven_steps.checks.asking.questions import defined
 from eleven_steps.checks.exercises import QUIZZES, RIGHT_CLASSES, source_of
 from eleven_steps.checks.reference import play
-from eleven_steps.checks.asking.questions import defined
-from eleven_steps.checks.asking.cases import BIASED, TASK_CASES, close
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from torch import nn
-
 from eleven_steps.checks.run.places import names_read, with_constants
+from torch import nn
 
 NOTHING = {"names": [], "constants": [], "called": []}
 keys = torch.ones(2, 3)
