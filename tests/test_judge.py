@@ -131,7 +131,7 @@ def test_the_page_lists_the_contract_and_what_is_not_tried():
     rows = re.findall(r"^\| ([^|]+?) +\|", page, re.MULTILINE)
     promises = dict.fromkeys(clause.promise for clause in CONTRACT)
     assert [promise for promise in promises if promise not in rows] == []
-    assert NOT_TRIED.partition(": ")[2] in " ".join(page.split())
+    assert NOT_TRIED.partition(": ")[2] in " ".join(page.split()).replace("Other", "other")
 
 
 # Classes

@@ -67,7 +67,10 @@ def test_the_diagram_shows_names_where_they_are_given():
     assert full.title != draw_blocks().title and draw_blocks({"A": "<i>"}).svg.count("<i>") == 0
 
 
-@pytest.mark.parametrize("name", [name for name in renew.COURSE if "02" <= name[:2] <= "11"])
+IN_A_HEAD = ["02_project", "05_scores", "06_mask", "07_softmax", "08_context", "11_out_proj"]  # a line each
+
+
+@pytest.mark.parametrize("name", IN_A_HEAD)
 def test_a_step_marks_its_place_in_the_head_that_was_written_first(name):
     why = [c.source for c in renew.read(renew.COURSE["00_why_attention"]).cells]
     head = next(source for source in why if source.startswith("def head(")).partition("\n\n\n")[0]
