@@ -67,11 +67,12 @@ def test_the_diagram_shows_names_where_they_are_given():
     assert full.title != draw_blocks().title and draw_blocks({"A": "<i>"}).svg.count("<i>") == 0
 
 
-IN_A_HEAD = ["02_project", "05_scores", "06_mask", "07_softmax", "08_context", "11_out_proj"]  # a line each
+IN_A_HEAD = ["02_project", "05_scores", "06_mask", "07_softmax", "08_context", "11_out_proj"]
 
 
 @pytest.mark.parametrize("name", IN_A_HEAD)
 def test_a_step_marks_its_place_in_the_head_that_was_written_first(name):
+    """Steps 3, 4, 9 and 10 have no line in a single head."""
     why = [c.source for c in renew.read(renew.COURSE["00_why_attention"]).cells]
     head = next(source for source in why if source.startswith("def head(")).partition("\n\n\n")[0]
     first = renew.read(renew.COURSE[name]).cells[0].source
