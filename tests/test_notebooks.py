@@ -145,6 +145,17 @@ def test_an_evening_is_short_and_has_one_order():
     assert max(code.values()) <= 15 and sum(code.values()) <= 160, code
 
 
+def test_nothing_before_predict_answers_it():
+    """Neither text nor code shows a shape, a row of numbers or a call that an answer gives."""
+    for path in WALK[1:]:  # the first asks nothing
+        sources = [cell.source for cell in read(path).cells]
+        place = next(i for i, source in enumerate(sources) if source.startswith("## Predict"))
+        answers = sources[place].partition("<details>")[2]
+        given = re.findall(r"[(\[]\d[\d., ]*[)\]]|(?<=`)\w+\(.*?\)(?=`)", answers)
+        before = "\n".join(sources[:place])
+        assert not [each for each in given if each in before], path.name
+
+
 def test_progress_counts_the_exercises_of_the_evening():
     asked = [
         name
