@@ -136,10 +136,11 @@ class Collector:
         while "question" in (heard := self.channel.hear()):
             try:
                 with isolated(max(left, 0.01)) as clock:
+                    clock.left["idle"] = clock.left["work"]  # waiting counts as work does
                     came = {"reply": reply(answer, heard["question"], self.consult)}
             except TimeUp:
                 came = {"late": True}
-            left -= clock.passed
+            left = min(clock.left.values())
             self.channel.tell(**came)
         given = {name: torch.tensor(rows) for name, rows in heard.get("given", {}).items()}
         return HandedIn(given, heard.get("sizes", {}))
@@ -221,7 +222,8 @@ def run(
             continue
         channel.tell(cell=number)
         try:
-            with timed(seconds["cell"]):
+            with timed(seconds["cell"]) as clock:
+                clock.left["idle"] = seconds["cell"]
                 raised = attempt(lambda cell=source: shell.run_cell(cell).raise_error())
         except TimeUp:
             channel.tell(cell=number, late=True)
