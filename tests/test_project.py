@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
@@ -56,14 +55,6 @@ def imports_of(path):
             named |= {before + alias.name for alias in node.names}
     # The library has helpers inside itself.
     return {name.replace("eleven_steps.helpers", "helpers", 1) for name in named}
-
-
-def test_a_name_of_a_file_stands_for_one_thing():
-    named = [*FILES.values(), *TOOLS]
-    names = Counter(path.stem for path in named if path.stem != "__init__")
-    assert [name for name, count in names.items() if count > 1] == []
-    folders = {path.parent.name for path in named}
-    assert not [path for path in named if path.stem in folders - {path.parent.name}]
 
 
 def test_the_drawing_of_imports_is_current():
