@@ -114,7 +114,7 @@ def forward(letters):
 def test_the_right_lines_are_the_class(case):
     scene = play(case)
     with torch.no_grad():
-        assert close(forward(ORDER)(scene.module, case.x), scene.out)
+        assert close(forward(ORDER)(scene.module, case.x), scene["out_proj"]["out"])
 
 
 def test_every_wrong_line_is_its_mistake():
@@ -125,7 +125,7 @@ def test_every_wrong_line_is_its_mistake():
                 order.remove("D")
             outcome = tried("the_order.1", "".join(order))
             assert outcome.mistake == line.mistake and line.code in outcome.message
-            assert f"place {line.step}, {letter}" in outcome.message
+            assert f"Place {line.step}, {letter}" in outcome.message
             if line.mistake == "not_contiguous":
                 with pytest.raises(RuntimeError):
                     forward(order)(play(BIASED).module, BIASED.x)

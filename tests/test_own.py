@@ -17,12 +17,14 @@ def otherwise(forward):
     return type("Mine", (MultiHeadAttention,), {"forward": forward})
 
 
-def half(self, x):
-    return self.W_query(x), self.W_key(x), self.W_value(x)
+class Half(MultiHeadAttention):
+    def forward(self, x):
+        return self.W_query(x), self.W_key(x), self.W_value(x)
 
 
-def explodes(self, x):
-    raise SystemExit(f"{(self.W_query(x) @ self.W_key(x).transpose(1, 2)).shape}")
+class Explodes(MultiHeadAttention):
+    def forward(self, x):
+        raise SystemExit(f"{(self.W_query(x) @ self.W_key(x).transpose(1, 2)).shape}")
 
 
 def ends_in_nan(self, x):
@@ -67,17 +69,17 @@ def states(reading):
 @pytest.mark.parametrize(
     ("cls", "seen"),
     [
-        (None, ">.........."),
+        (None, "#>........."),
         (3, "x.........."),
-        (otherwise(half), "##>........"),
-        (otherwise(explodes), "#x........."),
+        (Half, "##>........"),
+        (Explodes, "#x........."),
         (wrong_class("view_straight"), "##x........"),
         (wrong_class("softmax_over_queries"), "######x...."),
         (wrong_class("scale_sqrt_num_tokens"), "######x...."),  # right there by chance
         (wrong_class("no_transpose_back"), "########x.."),
         (wrong_class("out_proj_missing"), "##########>"),
-        (otherwise(ends_in_nan), "##########x"),
-        (otherwise(returns_two), "##########x"),
+        (otherwise(ends_in_nan), "#.........x"),  # its own line alone is read
+        (otherwise(returns_two), "#.........x"),
         (FusedMultiHeadAttention, "###########"),
     ],
 )
