@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -68,7 +69,8 @@ def judge_class(cls: Any, reference: Any, causal: bool = True) -> Verdict:
             if (verdict := _not_judged(cls, reference)) is not None:
                 return verdict
             cls = against(cls, reference)
-            broken, note = next(broken_clauses(cls, reference), None), _asked_at(cls)
+            broken = next(broken_clauses(cls, reference, partial(case_of, cls)), None)
+            note = _asked_at(cls)
             if broken is None:
                 note = together(note, NOT_TRIED)
                 return replace(say("class_right"), note=note, reached=len(STEPS))

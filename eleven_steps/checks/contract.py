@@ -25,7 +25,6 @@ from eleven_steps.checks.asking.cases import (
 from eleven_steps.checks.asking.clauses import DRAWS, Reply, run_clause
 from eleven_steps.checks.asking.isolation import clock_paused
 from eleven_steps.checks.asking.questions import ask
-from eleven_steps.checks.declared import case_of
 
 SHARE = 0.3  # of the weights to be dropped
 NOT_TRIED = (
@@ -129,7 +128,9 @@ def expected(reference: Any, clause: Clause) -> Reply:
         return run_clause(reference, clause.name, clause.case, clause.dropout, clause.new)
 
 
-def broken_clauses(cls: Any, reference: Any) -> Iterator[Broken]:
+def broken_clauses(
+    cls: Any, reference: Any, fitted: Callable[[Case], Case] = lambda case: case
+) -> Iterator[Broken]:
     """Yield the clauses that a class breaks, in the order of the contract.
 
     Where the reference raises, because it does not exist at these sizes, nothing is asked.
@@ -137,8 +138,9 @@ def broken_clauses(cls: Any, reference: Any) -> Iterator[Broken]:
     Args:
         cls: the class, or an answer that lives elsewhere.
         reference: the class to be equal to.
+        fitted: makes a case one of sizes that the class takes.
     """
-    for clause in clauses_for(cls):
+    for clause in clauses_at(fitted):
         right = expected(reference, clause)
         if right.raised:
             continue
@@ -147,6 +149,6 @@ def broken_clauses(cls: Any, reference: Any) -> Iterator[Broken]:
             yield Broken(clause, reply, right.value)
 
 
-def clauses_for(cls: Any) -> Iterable[Clause]:
+def clauses_at(fitted: Callable[[Case], Case]) -> Iterable[Clause]:
     """Return the contract at the sizes that a class takes, each clause once."""
-    return dict.fromkeys(replace(clause, case=case_of(cls, clause.case)) for clause in CONTRACT)
+    return dict.fromkeys(replace(clause, case=fitted(clause.case)) for clause in CONTRACT)

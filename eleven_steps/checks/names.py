@@ -5,7 +5,8 @@ from typing import Any
 
 from eleven_steps.checks.asking.clauses import Reply, run_clause
 from eleven_steps.checks.asking.isolation import clock_paused
-from eleven_steps.checks.contract import Clause, asked, clauses_for, expected
+from eleven_steps.checks.contract import Clause, asked, clauses_at, expected
+from eleven_steps.checks.declared import case_of
 from eleven_steps.checks.mistakes import MISTAKES, Mistake, class_of, edited_source
 from eleven_steps.helpers.attention import MultiHeadAttention
 
@@ -21,7 +22,7 @@ def named_mistake(
     """
     own: dict[Clause, Reply] = {}
     unsure = None
-    contract = clauses_for(cls)
+    contract = clauses_at(functools.partial(case_of, cls))
     for name, mistake in MISTAKES.items():
         sure, words = False, None
         for clause in contract:
