@@ -13,7 +13,8 @@ from eleven_steps.checks.__main__ import loaded
 from eleven_steps.checks.contract import CONTRACT
 from eleven_steps.checks.propose import proposal
 
-PAGE = (Path(__file__).parents[1] / "docs" / "checks.md").read_text("utf-8")
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "checks.md").read_text("utf-8")
 SECTION = PAGE.partition("## How do I declare my class?")[2].partition("\n## ")[0]
 FIVE = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
 NAMES = ["MultiheadAttention", "CausalSelfAttention", "SelfAttention", "EncoderAttention"]
@@ -67,6 +68,31 @@ def test_a_wrong_class_is_wrong_at_its_step_and_not_by_its_declaration(tmp_path)
         assert not verdict and "declaration" not in str(verdict), verdict
         steps[name, wrong] = verdict.step == step
     assert sum(steps.values()) >= len(WRONG) - 1, steps
+
+
+class ViTAttention(nn.Module):
+    """What the README's declaration says of vit-pytorch 0.6.6."""
+
+    def __init__(self, dim, heads, dim_head, dropout):
+        super().__init__()
+        self.heads = heads
+        self.scale = dim**-0.5
+        self.to_qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
+        self.to_out = nn.Sequential(nn.Linear(heads * dim_head, dim), nn.Dropout(dropout))
+
+    def forward(self, x, mask=None):
+        q, k, v = self.to_qkv(x).chunk(3, dim=-1)
+        q, k, v = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in (q, k, v))
+        weights = (q @ k.mT * self.scale).softmax(dim=-1)
+        return self.to_out((weights @ v).transpose(1, 2).flatten(2))
+
+
+def test_the_declaration_of_the_readme_finds_the_line():
+    code = (ROOT / "README.md").read_text("utf-8").partition("import Attention\n")[2]
+    exec(code.partition("```")[0], scope := IMPORTED | {"Attention": ViTAttention})
+    verdict = check_attention(scope["declared"], causal=False)
+    assert (verdict.step, verdict.code) == (7, "self.scale = dim**-0.5")
+    assert verdict.mistake == "scale_sqrt_d_out"
 
 
 def one_layer(mha):
