@@ -18,7 +18,7 @@ from eleven_steps.helpers.attention import MultiHeadAttention
 LAYERS = {"query": "W_query", "key": "W_key", "value": "W_value"}
 # What constructors call our sizes; of two that fit, the first that is not taken yet.
 WORDS = {
-    "num_heads": r"n(um)?_?(attention_)?heads?|heads|h",
+    "num_heads": r"n(um)?_?(attention_|kv_|key_value_)?heads?|(kv_)?heads|h",
     "dropout": r"(\w+_)?(dropout|drop|pdrop)(_?(p|prob|rate))?|\w*_pdrop",
     "context_length": r"block_size|(max_)?(context|seq)(_?(length|len|size))?|max_(len|t)|n_ctx|"
     r"\w*max_position_embeddings",
@@ -26,8 +26,9 @@ WORDS = {
     "d_out // num_heads": r"(d_?|dim_?)?head(_?(dim|size))?|d_[kv]|dim_head",
     "d_out": r"(n_?|d_?|h_?)?(embd?|embed|emb|model|out|hidden)(_?(dim|size))?|dim(_(model|out))?|"
     r"d|width|depth|channels|(h|hid|emb(ed(ding)?)?)_?dim|size",
-    "True": r"\w*bias|batch_first|causal|is_causal",
+    "True": r"(qkv_|attention_|use_)?bias|batch_first|causal|is_causal",
 }
+OFTEN = "True", "num_heads"  # what several arguments may be
 # What is left of a parameter's name without the words that say nothing of its part.
 PARTS = {
     "query": "q|query|queries",
@@ -104,7 +105,7 @@ def _arguments(cls: Any) -> dict[str, str]:
 
 def _size_of(name: str, found: dict[str, str]) -> str:
     fits = [ours for ours, words in WORDS.items() if re.fullmatch(words, name.lower())]
-    return next((one for one in fits if one == "True" or one not in found.values()), "...")
+    return next((one for one in fits if one in OFTEN or one not in found.values()), "...")
 
 
 def _read_of(cls: type, name: str) -> str:
@@ -130,7 +131,7 @@ def _entries(module: nn.Module) -> Iterator[str]:
     for name, shape in shapes.items():
         kind = "weight" if len(shape) > 1 else "bias"
         codes = _made_of(_part_of(name), kind), _made_of("query key value", kind)
-        for code in (*codes, *(f"{code}.T" for code in codes)):
+        for code in (*codes, *(f"{code}.T" for code in codes if kind == "weight")):
             made = attempt(eval, code, {"mha": ours, "torch": torch})
             if isinstance(made, torch.Tensor) and tuple(made.shape) == shape:
                 yield f'"{name}": {code},  # {shape}'
