@@ -13,7 +13,7 @@ import renew
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from said import assert_formed
+from said import assert_formed, typed
 from sizes import steady
 from torch import nn
 
@@ -75,7 +75,7 @@ def cells(identifier):
 def run(source):
     """Run a cell of a notebook and return what it hands to check."""
     scope = {"torch": torch, "nn": nn, "check": tried, "check_attention": None}
-    exec(re.sub(r"(?m)^(assert )?check.*\n?", "", source), scope)
+    typed(re.sub(r"(?m)^(assert )?check.*\n?", "", source), scope)
     return eval(re.search(r'check\("[\w.]+", (.+?)(, record=False)?\)$', source, re.M)[1], scope)
 
 

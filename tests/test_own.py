@@ -24,7 +24,8 @@ class Half(MultiHeadAttention):
 
 class Explodes(MultiHeadAttention):
     def forward(self, x):
-        raise SystemExit(f"{(self.W_query(x) @ self.W_key(x).transpose(1, 2)).shape}")
+        queries, keys, values = self.W_query(x), self.W_key(x), self.W_value(x)
+        raise SystemExit(f"{(queries @ keys.transpose(1, 2) @ values).shape}")
 
 
 def ends_in_nan(self, x):
@@ -45,8 +46,8 @@ def only_three(self, x):
 class KeepsThePast(MultiHeadAttention):
     """Right, with a mask that is True where a token may look."""
 
-    def __init__(self, *sizes):
-        super().__init__(*sizes)
+    def __init__(self, *sizes, **options):
+        super().__init__(*sizes, **options)
         self.mask = ~self.mask
 
     def _load_from_state_dict(self, state, prefix, *rest):
@@ -72,7 +73,7 @@ def states(reading):
         (None, "#>........."),
         (3, "x.........."),
         (Half, "##>........"),
-        (Explodes, "#x........."),
+        (Explodes, "##x........"),
         (wrong_class("view_straight"), "##x........"),
         (wrong_class("softmax_over_queries"), "######x...."),
         (wrong_class("scale_sqrt_num_tokens"), "######x...."),  # right there by chance
