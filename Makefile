@@ -9,7 +9,6 @@ NIGHT  := $(VENV)/installed-nightly
 CLASS  := $(VENV)-class
 REVEAL := reveal.js@5.2.1
 PROXY  := configurable-http-proxy@5.3.0
-PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 # Asks an environment for the folder of its packages.
 PURELIB := python -c "import sysconfig; print(sysconfig.get_path('purelib'))"
 # What is run imports this checkout, also where another one is installed.
@@ -75,23 +74,21 @@ hooks: $(ALL)        ## have git check each commit: style, notebooks' normal for
 help:                ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
 
-$(COURSE): requirements.txt pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here. Name a Python 3.11 or newer that is: make PYTHON=python3.12 lab"; exit 1; }
-	@$(PYTHON) tools/install.py requirements.txt --into $(VENV)
-	@touch $@
-
+# The installer is asked at each start: it rebuilds an environment that is broken, and does nothing
+# where all is installed. An environment that works needs no other Python.
+$(COURSE): requirements.txt
 $(ALL): requirements-dev.txt $(COURSE)
-	@$(PYTHON) tools/install.py requirements-dev.txt --into $(VENV)
-	@touch $@
-
 $(NIGHT): requirements-nightly.txt $(ALL)
-	$(PIP) -r requirements-nightly.txt
-	touch $@
+$(COURSE) $(ALL) $(NIGHT): FORCE
+	@python=$$(command -v "$(PYTHON)" || command -v $(BIN)/python) || { echo "There is no $(PYTHON) here. Name a Python from 3.11 to 3.14: make PYTHON=python3.12 lab"; exit 1; }; \
+	"$$python" tools/install.py $(filter requirements%,$^) --into $(VENV)
+
+FORCE:
 
 # It sees what the course has installed, and adds to it without changing it.
 $(CLASS)/installed: requirements-class.txt $(ALL)
 	@echo "Installing nbgrader, otter-grader and JupyterHub into $(CLASS): requirements-class.txt."
-	$(PYTHON) -m venv $(CLASS)
+	"$(PYTHON)" -m venv $(CLASS)
 	echo "import site; site.addsitedir('$$($(BIN)/$(PURELIB))')" > "$$($(CLASS)/bin/$(PURELIB))/course.pth"
 	mkdir -p $(CLASS)/share/jupyter
 	ln -sfn "$(abspath $(VENV))/share/jupyter/lab" "$(abspath $(VENV))/share/jupyter/nbconvert" $(CLASS)/share/jupyter/
