@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 COURSE := $(VENV)/installed
 ALL    := $(VENV)/installed-dev
 NIGHT  := $(VENV)/installed-nightly
+INLITE := $(VENV)-lite
 CLASS  := $(VENV)-class
 REVEAL := reveal.js@5.2.1
 PROXY  := configurable-http-proxy@5.3.0
@@ -26,7 +27,7 @@ test: $(ALL)         ## run the unit tests and compare every cell of every noteb
 browser: $(ALL)      ## look at every kind of picture and slider in a headless browser
 	$(PYTEST) -m "browser and not nightly" tests/browser --maxprocesses=2 $(OPTIONS)
 
-nightly: $(NIGHT) $(CLASS)/proxy    ## run the long tests: every notebook in the browser, the grading tools, a hub
+nightly: $(NIGHT) $(CLASS)/proxy $(INLITE)/installed    ## run the long tests: every notebook in the browser, the grading tools, a hub
 	$(PYTEST) -m "nightly and not browser" $(OPTIONS)
 	$(PYTEST) -m "nightly and browser" tests/browser $(OPTIONS)
 
@@ -60,8 +61,12 @@ slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker not
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m nightly tests/test_hub.py $(OPTIONS)
 
-site: $(ALL)         ## write the course as web pages to site/, for reading without Python
-	$(BIN)/python tools/site/build_site.py $(OPTIONS)
+site: $(ALL)         ## write the course as web pages to site/, for reading without Python; LITE=lite puts what make lite wrote beside
+	$(BIN)/python tools/site/build_site.py $(if $(LITE),--lite "$(LITE)") $(OPTIONS)
+
+lite: $(INLITE)/installed    ## write the course to lite/, where it runs in a browser (experimental): make lite TORCH=FILE.whl
+	@test -f "$(TORCH)" || { echo "Name torch's wheel for Pyodide: make lite TORCH=FILE.whl. docs/install.md says which."; exit 1; }
+	$(INLITE)/bin/python tools/lite.py --torch "$(TORCH)" $(OPTIONS)
 
 lint: $(ALL)         ## check the style of all code, notebooks included, and who imports whom
 	$(BIN)/ruff check
@@ -95,6 +100,11 @@ $(CLASS)/installed: requirements-class.txt $(ALL)
 	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-class.txt
 	touch $@
 
+$(INLITE)/installed: requirements-lite.txt
+	"$(PYTHON)" -m venv $(INLITE)
+	$(INLITE)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-lite.txt
+	touch $@
+
 # JupyterHub's proxy is a package of npm, which Debian and conda have.
 $(CLASS)/proxy: $(CLASS)/installed
 	npm install --silent --prefix $(CLASS) $(PROXY)
@@ -104,4 +114,4 @@ $(VENV)/reveal: $(COURSE)
 	npm install --silent --prefix $(VENV) $(REVEAL)
 	touch $@
 
-.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub site lint hooks help
+.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub site lite lint hooks help
