@@ -85,7 +85,7 @@ def _watch() -> tuple[Callable[[Callable[[], None]], contextlib.AbstractContextM
     timers = hasattr(signal, "setitimer") and sys.platform != "emscripten"
     if timers and threading.current_thread() is threading.main_thread():
         return _timer, 1
-    return (_monitoring if hasattr(sys, "monitoring") else contextlib.nullcontext), SLOWER
+    return (monitoring if hasattr(sys, "monitoring") else contextlib.nullcontext), SLOWER
 
 
 @contextlib.contextmanager
@@ -108,7 +108,7 @@ def _timer(look: Callable[[], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _monitoring(look: Callable[[], None]) -> Iterator[None]:
+def monitoring(look: Callable[[], None]) -> Iterator[None]:
     """Look at each jump and each call of this thread: whatever is endless has one of them."""
     events, me = sys.monitoring.events, threading.get_ident()
     free = next((number for number in range(6) if not sys.monitoring.get_tool(number)), None)
