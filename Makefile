@@ -69,7 +69,7 @@ site: $(ALL)         ## write the course as web pages to site/, for reading with
 
 lite: $(INLITE)/installed    ## write the course to lite/, where it runs in a browser (experimental): make lite TORCH=FILE.whl
 	@test -f "$(TORCH)" || { echo "Name torch's wheel for Pyodide: make lite TORCH=FILE.whl. docs/install.md says which."; exit 1; }
-	$(INLITE)/bin/python tools/lite.py --torch "$(TORCH)" $(OPTIONS)
+	$(INLITE)/bin/python tools/lite.py "$(TORCH)" $(OPTIONS)
 
 lint: $(ALL)         ## check the style of all code, notebooks included, and who imports whom
 	$(BIN)/ruff check
@@ -105,7 +105,7 @@ $(CLASS)/installed: requirements-class.txt $(ALL)
 
 $(INLITE)/installed: requirements-lite.txt
 	"$(PYTHON)" -m venv $(INLITE)
-	$(INLITE)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-lite.txt
+	PYTHONPATH= $(INLITE)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-lite.txt
 	touch $@
 
 # JupyterHub's proxy is a package of npm, which Debian and conda have.

@@ -30,7 +30,7 @@ LABELS = (
 )
 STYLE = """
 svg { color-scheme: light dark; --paper: #fbfaf6; --ink: #1d1d22; --soft: #6b6860; --line: #d5d0c2;
-  --own: COLOUR1; --other: COLOUR0; --query: #6a2be0; }
+  --own: OWN; --other: OTHER; --query: #6a2be0; }
 @media (prefers-color-scheme: dark) { svg { --paper: #14151a; --ink: #eceae3; --soft: #a19f96;
   --line: #3b3c45; --own: #f0b34a; --other: #7aa2ff; --query: #c9afff; } }
 text { font: 13px system-ui, sans-serif; fill: var(--ink); text-anchor: middle; }
@@ -82,12 +82,6 @@ def stripes(x: float, y: float, width: float, height: float, numbers, kind: str)
     )
 
 
-def funnel(left: float, right: float, low: float, high: float) -> str:
-    """Draw how a bar becomes its part of the ribbon."""
-    bow = f"M{left} 240C{left} 300 {low:.1f} 280 {low:.1f} 330H{high:.1f}"
-    return f'<path class="own" opacity="0.18" d="{bow}C{high:.1f} 280 {right} 300 {right} 240Z"/>'
-
-
 def tell_scores(story: Story, places, keys, query, scores) -> None:
     """Show the keys, lay the query over each, and let the bars of the scores grow."""
     asked = [stripes(place - 40, 110, 80, 12, query, "query") for place in places]
@@ -111,16 +105,17 @@ def tell_scores(story: Story, places, keys, query, scores) -> None:
 def tell_shares(story: Story, places, words, shares, values) -> None:
     """Pour the bars into a ribbon of length 1, and let each value come as tall as its share."""
     reached, height = float(LEFT), 400.0
-    for place, word, share, value in zip(places, words, shares, values, strict=True):
-        width = share * (RIGHT - LEFT)
+    for x, word, share, value in zip(places, words, shares, values, strict=True):
+        width, end = share * (RIGHT - LEFT), reached + share * (RIGHT - LEFT)
         if share > 0.01:  # less is no pixel wide
-            ribbon = rect(reached, 330, width, 30, "own")
-            story.show(11.0, ribbon, "scaleX(0)", f"{place}px 0")
-            story.show(11.4, funnel(place - 22, place + 22, reached, reached + width))
+            bow = f"M{x - 22} 240C{x - 22} 300 {reached:.1f} 280 {reached:.1f} 330H{end:.1f}"
+            bow += f"C{end:.1f} 280 {x + 22} 300 {x + 22} 240Z"
+            story.show(11.0, rect(reached, 330, width, 30, "own"), "scaleX(0)", f"{x}px 0")
+            story.show(11.4, f'<path class="own" opacity="0.18" d="{bow}"/>')
             story.show(11.6, text(reached + width / 2, 350, f"{word} {share:.0%}", "on"))
             part = stripes(LEFT, height, RIGHT - LEFT, 44 * share, value, "own")
             story.show(14.0, part, "translateY(-50px)")
-        reached, height = reached + width, height + 44 * share
+        reached, height = end, height + 44 * share
 
 
 def draw() -> str:
@@ -153,7 +148,7 @@ def draw() -> str:
     story.show(20.2, answer, "scale(0.6)", f"{SLOT}px 56px")
     said = f"The model's next word: “{guess}”, with {float(chances.max()):.0%}"
     story.show(20.8, text(LEFT, 582, said, "step"))
-    style = STYLE.replace("COLOUR1", HEAD_COLOURS[own]).replace("COLOUR0", HEAD_COLOURS[1 - own])
+    style = STYLE.replace("OWN", HEAD_COLOURS[own]).replace("OTHER", HEAD_COLOURS[1 - own])
     style += "".join(f"@keyframes {name} {{ {m} }}\n" for m, name in story.motions.items())
     title = f"{' '.join(words)} … One head attends to {guess}, and the model writes {guess}."
     top = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'

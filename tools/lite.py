@@ -1,10 +1,10 @@
 """Write the course as a JupyterLite site to lite/: it runs in a browser, with nothing installed.
 
-Usage: python tools/lite.py --torch WHEEL [--cdn ADDRESS] [--wheels FOLDER] [--to FOLDER]
+Usage: python tools/lite.py [--cdn ADDRESS] [--to FOLDER] WHEEL ..., torch's for Pyodide and others
 
-Python itself is Pyodide, from npm. The course is built as a wheel, the small packages that it needs
-come from pip. Compiled packages, such as numpy, exist for Pyodide alone: the page loads them from
-the ADDRESS of Pyodide's full distribution, or they are served from the site if they are in FOLDER.
+Python itself is Pyodide, from npm. The course is built as a wheel, and pip brings what is pure
+Python. Compiled packages, such as numpy, exist for Pyodide alone: the page loads them from the
+ADDRESS of Pyodide's full distribution, or the site serves the WHEELs.
 """
 
 import argparse
@@ -26,37 +26,42 @@ COURSE = "eleven-steps-to-multi-head-attention"
 KERNEL = "micropip", "ipython", "jedi", "pygments", "packaging", "typing-extensions"
 ADDED = "ipywidgets", "anywidget", "jupyterlab-widgets", "comm", "psygnal"
 BROWSER = {"sys_platform": "emscripten", "platform_system": "Emscripten", "extra": ""}
+PURE = "--only-binary :all: --platform any --implementation py --abi none --python-version 3.14"
+LOCKED = {"install_dir": "site", "package_type": "package", "unvendored_tests": False}
 SETTINGS = "tools/jupyterlab/labconfig/default_setting_overrides.json"
 # /drive is what the browser keeps when the page is closed.
 OPTIONS = {"loadPyodideOptions": {"env": {"ELEVEN_STEPS_PROGRESS": "/drive/progress.json"}}}
-KERNEL_EXTENSION = "@jupyterlite/pyodide-kernel-extension:kernel"
+PLUGINS = {"@jupyterlite/pyodide-kernel-extension:kernel": OPTIONS}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--torch", type=Path, required=True, metavar="WHEEL")
     parser.add_argument("--cdn", default="", metavar="ADDRESS", help="of Pyodide's distribution")
-    parser.add_argument("--wheels", type=Path, metavar="FOLDER", help="compiled packages to serve")
     parser.add_argument("--to", type=Path, default=ROOT / "lite", metavar="FOLDER")
+    parser.add_argument("wheels", type=Path, nargs="+", metavar="WHEEL", help="torch, and others")
     options = parser.parse_args()
     site = options.to.resolve()
     with tempfile.TemporaryDirectory(prefix="lite") as folder:
         work = Path(folder)
         pyodide = unpack_pyodide(work)
-        given = [options.torch, *(options.wheels.glob("*.whl") if options.wheels else ())]
-        for wheel in given:
+        for wheel in options.wheels:
             shutil.copy(wheel, pyodide)
-        build_course(pyodide)
-        download(pyodide, "-c", ROOT / "constraints.txt", *ADDED)
+        build_course(pyodide, work / "source")
+        pip("download", "-d", pyodide, *PURE.split(), "-c", ROOT / "constraints.txt", *ADDED)
         write_lock(pyodide, options.cdn)
-        write_content(work)
+        shutil.copytree(ROOT / "notebooks", work / "content", ignore=shutil.ignore_patterns(".*"))
+        shutil.copy(ROOT / SETTINGS, work / "overrides.json")
+        data = {"appName": "Eleven Steps", "litePluginSettings": PLUGINS}
+        config = {"jupyter-lite-schema-version": 0, "jupyter-config-data": data}
+        (work / "jupyter-lite.json").write_text(json.dumps(config), encoding="utf-8")
         shutil.rmtree(site, ignore_errors=True)
-        apps = "--apps", "lab", "--apps", "notebooks", "--no-unused-shared-packages"
-        lite = "-m", "jupyter", "lite", "build", "--output-dir", site, "--no-sourcemaps", *apps
-        run(sys.executable, *lite, "--contents", work / "content", cwd=work)
+        build = (
+            "-m jupyter lite build --no-sourcemaps --no-unused-shared-packages --contents content"
+        )
+        run(sys.executable, *build.split(), "--apps", "lab", "--output-dir", site, cwd=work)
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
     print(
-        f"{site}: {size / 1e6:.0f} MB. Serve it from any web server; a file: address is not enough."
+        f"{site}: {size / 1e6:.0f} MB. It needs a web server: a page of a folder may load nothing."
     )
 
 
@@ -67,14 +72,9 @@ def run(*command: object, **options) -> None:
         sys.exit(f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}\n{command[0]} failed.")
 
 
-def pip(*arguments: object) -> None:
-    run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments)
-
-
-def download(folder: Path, *packages: object) -> None:
-    """Download wheels of pure Python for Pyodide's version of it."""
-    pure = "--only-binary", ":all:", "--platform", "any", "--implementation", "py", "--abi", "none"
-    pip("download", "--no-deps", *pure, "--python-version", "3.14", "-d", folder, *packages)
+def pip(command: str, *arguments: object) -> None:
+    quiet = "--quiet", "--disable-pip-version-check"
+    run(sys.executable, "-m", "pip", command, "--no-deps", *quiet, *arguments)
 
 
 def unpack_pyodide(work: Path) -> Path:
@@ -82,20 +82,15 @@ def unpack_pyodide(work: Path) -> Path:
     run("npm", "pack", "--silent", f"pyodide@{PYODIDE}", cwd=work)
     shutil.unpack_archive(work / f"pyodide-{PYODIDE}.tgz", work, filter="data")
     pyodide = work / "static" / "pyodide"
-    (work / "package").rename(pyodide.parent.mkdir() or pyodide)
-    for pattern in "*.map", "*.d.ts", "console*":
-        for each in pyodide.glob(pattern):
-            each.unlink()
-    return pyodide
+    unused = shutil.ignore_patterns("*.map", "*.d.ts", "console*")
+    return shutil.copytree(work / "package", pyodide, ignore=unused)
 
 
-def build_course(pyodide: Path) -> None:
+def build_course(pyodide: Path, source: Path) -> None:
     """Build the course's wheel; notebooks import its helpers by their own name as well."""
-    with tempfile.TemporaryDirectory() as folder:  # a build leaves files behind
-        source = Path(folder, "course")
-        left_out = shutil.ignore_patterns(".*", "lite", "site", "notebooks", "tests", "__pycache__")
-        shutil.copytree(ROOT, source, ignore=left_out)
-        pip("wheel", "--no-deps", "-w", pyodide, source)
+    unused = shutil.ignore_patterns(".*", "lite", "site", "notebooks", "tests", "__pycache__")
+    shutil.copytree(ROOT, source, ignore=unused)  # a build leaves files behind
+    pip("wheel", "-w", pyodide, source)
     (wheel,) = pyodide.glob(f"{COURSE.replace('-', '_')}-*.whl")
     with zipfile.ZipFile(wheel, "a", zipfile.ZIP_DEFLATED) as course:
         course.write(ROOT / "helpers" / "__init__.py", "helpers/__init__.py")
@@ -104,30 +99,29 @@ def build_course(pyodide: Path) -> None:
 def write_lock(pyodide: Path, cdn: str) -> None:
     """List in Pyodide's lock what the site serves, and where to get what it does not."""
     lock = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))
-    packages = lock["packages"]
+    packages, needed = lock["packages"], [*KERNEL, *ADDED, COURSE]
     served = dict(map(entry, pyodide.glob("*.whl")))
     packages.update(served)
-    needed = [*KERNEL, *ADDED, COURSE]
     for name in needed:  # it grows
         depends = [normal(each) for each in packages[name]["depends"]]
         packages[name]["depends"] = [each for each in depends if each in packages]
         needed += [each for each in packages[name]["depends"] if each not in needed]
-    others = [packages[name] for name in needed if name not in served]
+    others = {name: packages[name] for name in needed if name not in served}
     if not cdn:  # what is pure Python is served as well: pip has it
-        pure = [each for each in others if each["file_name"].endswith("-none-any.whl")]
-        download(pyodide, *(f"{each['name']}=={each['version']}" for each in pure))
+        pure = [name for name in others if others[name]["file_name"].endswith("-none-any.whl")]
+        pins = [f"{name}=={packages[name]['version']}" for name in pure]
+        pip("download", "-d", pyodide, *PURE.split(), *pins)
         for name, made in map(entry, pyodide.glob("*.whl")):  # Pyodide packs its own anew
             packages[name] = made | {"depends": packages[name]["depends"]}
-        missing = [each["name"] for each in others if each not in pure]
+        missing = [name for name in others if name not in pure]
+        print(
+            *(f"Not in this site, for want of --cdn or a wheel: {name}" for name in missing),
+            sep="\n",
+        )
         for each in packages.values():
             each["depends"] = [name for name in each["depends"] if name not in missing]
-        print(
-            f"Not in this site: {', '.join(missing)}. --cdn or --wheels brings them."
-            * bool(missing)
-        )
-    for name, each in packages.items():
-        if cdn and name not in served:
-            each["file_name"] = f"{cdn.rstrip('/')}/{each['file_name']}"
+    for name in packages.keys() - served.keys() if cdn else ():
+        packages[name]["file_name"] = f"{cdn.rstrip('/')}/{packages[name]['file_name']}"
     (pyodide / "pyodide-lock.json").write_text(json.dumps(lock), encoding="utf-8")
 
 
@@ -144,30 +138,12 @@ def entry(wheel: Path) -> tuple[str, dict]:
         (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         about = Parser().parsestr(packed.read(metadata).decode("utf-8"))
     asked = [Requirement(each) for each in about.get_all("Requires-Dist") or ()]
-    depends = [each.name for each in asked if not each.marker or each.marker.evaluate(BROWSER)]
+    needed = [each.name for each in asked if not each.marker or each.marker.evaluate(BROWSER)]
     tops = {name.split("/")[0].removesuffix(".py") for name in names}
-    name = normal(about["Name"])
-    return name, {
-        "name": name,
-        "version": about["Version"],
-        "file_name": wheel.name,
-        "install_dir": "site",
-        "package_type": "package",
-        "unvendored_tests": False,
-        "depends": [normal(each) for each in depends],
-        "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
-        "imports": sorted(top for top in tops if not top.endswith((".dist-info", ".data"))),
-    }
-
-
-def write_content(work: Path) -> None:
-    """Lay down the notebooks as they are, and the settings."""
-    kept = shutil.ignore_patterns(".*")
-    shutil.copytree(ROOT / "notebooks", work / "content", ignore=kept)
-    shutil.copy(ROOT / SETTINGS, work / "overrides.json")
-    data = {"appName": "Eleven Steps", "litePluginSettings": {KERNEL_EXTENSION: OPTIONS}}
-    config = {"jupyter-lite-schema-version": 0, "jupyter-config-data": data}
-    (work / "jupyter-lite.json").write_text(json.dumps(config), encoding="utf-8")
+    own = {"name": normal(about["Name"]), "version": about["Version"], "file_name": wheel.name}
+    own["sha256"] = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    own["imports"] = sorted(top for top in tops if not top.endswith((".dist-info", ".data")))
+    return own["name"], LOCKED | own | {"depends": needed}
 
 
 if __name__ == "__main__":
