@@ -18,11 +18,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LOWEST, ABOVE = (3, 11), (3, 15)
-CONTENTS = {
-    "requirements.txt": "torch, JupyterLab and what else the notebooks need",
-    "requirements-dev.txt": "what the tests and tools need",
-    "requirements-nightly.txt": "what the nightly tests need",
-}
 READ_ONLY = (
     "{} cannot be written. Copy or clone the course into a folder of your own and start there. If "
     'the course is installed here already, make OPTIONS="--notebooks DIR" lab keeps your notebooks '
@@ -55,8 +50,8 @@ def main():
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:
         return READ_ONLY.format(folder)
-    what = CONTENTS.get(options.requirements, options.requirements)
-    print(f"Installing {what} into {folder}. It happens once and takes minutes.", flush=True)
+    what = f"Installing {requirements.name} into {folder}"
+    print(f"{what}. It happens once and takes minutes.", flush=True)
     start = time.monotonic()
     if not python_of(folder).exists():
         # The base Python, in case that this one belongs to an environment itself.

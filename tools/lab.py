@@ -94,16 +94,13 @@ def main() -> None:
         )
     keep_home_in(mine)
     print(
-        f"Your notebooks are in {mine}. They are yours to change: updates never overwrite them.\n"
-        "For a fresh copy of one, delete or rename yours and start again."
+        f"Your notebooks are in {mine}. They are yours to change: updates never overwrite them. For "
+        "a fresh copy of one, delete or rename yours and start again."
     )
     if newer := outdated(ROOT / "notebooks", mine):
         print(
-            f"The course has changed since you copied {', '.join(map(str, newer))}.\n"
-            "Yours are kept, the new ones are in notebooks/. To see what differs:\n"
-            f"  {sys.executable} -m pip install nbdime==4.0.4\n"
-            f"  {sys.executable} -m nbdime.webapp.nbdiffweb {mine / newer[0]} "
-            f"{ROOT / 'notebooks' / newer[0]}"
+            f"Older than the course: your copies of {', '.join(map(str, newer))}. They are kept as "
+            "they are. To get the new ones as well, rename yours and start again."
         )
     with NotebookNotary() as notary:
         for copy in copies:
