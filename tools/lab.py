@@ -94,8 +94,8 @@ def main() -> None:
         )
     keep_home_in(mine)
     print(
-        f"Your notebooks are in {mine}. They are yours to change: updates never overwrite them. For "
-        "a fresh copy of one, delete or rename yours and start again."
+        f"Your notebooks are in {mine}. They are yours to change: updates never overwrite them. "
+        "For a fresh copy of one, delete or rename yours and start again."
     )
     if newer := outdated(ROOT / "notebooks", mine):
         print(
