@@ -100,7 +100,7 @@ $(CLASS)/installed: requirements-class.txt $(ALL)
 	echo "import site; site.addsitedir('$$($(BIN)/$(PURELIB))')" > "$$($(CLASS)/bin/$(PURELIB))/course.pth"
 	mkdir -p $(CLASS)/share/jupyter
 	ln -sfn "$(abspath $(VENV))/share/jupyter/lab" "$(abspath $(VENV))/share/jupyter/nbconvert" $(CLASS)/share/jupyter/
-	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-class.txt
+	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -r requirements-class.txt
 	touch $@
 
 $(INLITE)/installed: requirements-lite.txt

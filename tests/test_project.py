@@ -143,7 +143,8 @@ def test_every_package_is_installed():
 def test_the_constraints_hold_every_pin():
     """They are made from the lists of requirements: their first lines say by which command."""
     locked = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    assert {line for line in COURSE + DEV + NIGHTLY if line[0] != "-"} <= {*locked}
+    every = COURSE + DEV + NIGHTLY + requirements("requirements-class.txt")
+    assert {line for line in every if line[0] != "-"} <= {*locked}
     assert not any("://" in line for line in locked)
 
 
