@@ -17,7 +17,7 @@ RUN useradd --create-home --uid 1000 learner
 WORKDIR /opt/course
 
 # torch first: it is large and changes seldom.
-COPY requirements.txt ./
+COPY requirements.txt constraints.txt ./
 RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' requirements.txt)"
 
 COPY pyproject.toml setup.py README.md LICENSE LICENSE-texts ./
@@ -27,7 +27,7 @@ COPY data data
 COPY tools tools
 COPY docs docs
 COPY notebooks notebooks
-RUN python -m pip install -r requirements.txt \
+RUN python -m pip install -c constraints.txt -r requirements.txt \
     && python -m compileall -q helpers eleven_steps \
     && ln -s /home/learner/work my_notebooks \
     && install -d -o learner -g learner /home/learner/work

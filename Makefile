@@ -6,10 +6,10 @@ BIN    := $(VENV)/bin
 COURSE := $(VENV)/installed
 ALL    := $(VENV)/installed-dev
 NIGHT  := $(VENV)/installed-nightly
+INLITE := $(VENV)-lite
 CLASS  := $(VENV)-class
 REVEAL := reveal.js@5.2.1
 PROXY  := configurable-http-proxy@5.3.0
-PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet
 # Asks an environment for the folder of its packages.
 PURELIB := python -c "import sysconfig; print(sysconfig.get_path('purelib'))"
 # What is run imports this checkout, also where another one is installed.
@@ -27,7 +27,7 @@ test: $(ALL)         ## run the unit tests and compare every cell of every noteb
 browser: $(ALL)      ## look at every kind of picture and slider in a headless browser
 	$(PYTEST) -m "browser and not nightly" tests/browser --maxprocesses=2 $(OPTIONS)
 
-nightly: $(NIGHT) $(CLASS)/proxy    ## run the long tests: every notebook in the browser, the grading tools, a hub
+nightly: $(NIGHT) $(CLASS)/proxy $(INLITE)/installed    ## run the long tests: every notebook in the browser, the grading tools, a hub
 	$(PYTEST) -m "nightly and not browser" $(OPTIONS)
 	$(PYTEST) -m "nightly and browser" tests/browser $(OPTIONS)
 
@@ -61,8 +61,15 @@ slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker not
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m nightly tests/test_hub.py $(OPTIONS)
 
-site: $(ALL)         ## write the course as web pages to site/, for reading without Python
-	$(BIN)/python tools/site/build_site.py $(OPTIONS)
+story: $(ALL)        ## draw docs/story.svg again, the picture that moves in the README
+	$(BIN)/python tools/draw_story.py $(OPTIONS)
+
+site: $(ALL)         ## write the course as web pages to site/, for reading without Python; LITE=lite puts what make lite wrote beside
+	$(BIN)/python tools/site/build_site.py $(if $(LITE),--lite "$(LITE)") $(OPTIONS)
+
+lite: $(INLITE)/installed    ## write the course to lite/, where it runs in a browser (experimental): make lite TORCH=FILE.whl
+	@test -f "$(TORCH)" || { echo "Name torch's wheel for Pyodide: make lite TORCH=FILE.whl. docs/install.md says which."; exit 1; }
+	$(INLITE)/bin/python tools/lite.py "$(TORCH)" $(OPTIONS)
 
 lint: $(ALL)         ## check the style of all code, who imports whom, and the lines of each room
 	$(BIN)/ruff check
@@ -76,27 +83,30 @@ hooks: $(ALL)        ## have git check each commit: style, notebooks' normal for
 help:                ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
 
-$(COURSE): requirements.txt pyproject.toml
-	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) here. Name a Python 3.11 or newer that is: make PYTHON=python3.12 lab"; exit 1; }
-	@$(PYTHON) tools/install.py requirements.txt --into $(VENV)
-	@touch $@
-
+# The installer is asked at each start: it rebuilds an environment that is broken, and does nothing
+# where all is installed. An environment that works needs no other Python.
+$(COURSE): requirements.txt
 $(ALL): requirements-dev.txt $(COURSE)
-	@$(PYTHON) tools/install.py requirements-dev.txt --into $(VENV)
-	@touch $@
-
 $(NIGHT): requirements-nightly.txt $(ALL)
-	$(PIP) -r requirements-nightly.txt
-	touch $@
+$(COURSE) $(ALL) $(NIGHT): FORCE
+	@python=$$(command -v "$(PYTHON)" || command -v $(BIN)/python) || { echo "There is no $(PYTHON) here. Name a Python from 3.11 to 3.14: make PYTHON=python3.12 lab"; exit 1; }; \
+	"$$python" tools/install.py $(filter requirements%,$^) --into $(VENV)
+
+FORCE:
 
 # It sees what the course has installed, and adds to it without changing it.
 $(CLASS)/installed: requirements-class.txt $(ALL)
 	@echo "Installing nbgrader, otter-grader and JupyterHub into $(CLASS): requirements-class.txt."
-	$(PYTHON) -m venv $(CLASS)
+	"$(PYTHON)" -m venv $(CLASS)
 	echo "import site; site.addsitedir('$$($(BIN)/$(PURELIB))')" > "$$($(CLASS)/bin/$(PURELIB))/course.pth"
 	mkdir -p $(CLASS)/share/jupyter
 	ln -sfn "$(abspath $(VENV))/share/jupyter/lab" "$(abspath $(VENV))/share/jupyter/nbconvert" $(CLASS)/share/jupyter/
-	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-class.txt
+	$(CLASS)/bin/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -r requirements-class.txt
+	touch $@
+
+$(INLITE)/installed: requirements-lite.txt
+	"$(PYTHON)" -m venv $(INLITE)
+	PYTHONPATH= $(INLITE)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-lite.txt
 	touch $@
 
 # JupyterHub's proxy is a package of npm, which Debian and conda have.
@@ -108,4 +118,4 @@ $(VENV)/reveal: $(COURSE)
 	npm install --silent --prefix $(VENV) $(REVEAL)
 	touch $@
 
-.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub site lint hooks help
+.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub story site lite lint hooks help

@@ -102,6 +102,12 @@ class StrictCell(IPyNbCell):
 
     def runtest(self):
         """Run the cell and compare; then compare what nbval leaves out."""
+        if self.cell.execution_count != self.count:
+            self.raise_cell_error(
+                f"Execution count: stored {self.cell.execution_count}, expected {self.count}. The "
+                "notebook was saved after a run of your own, or its outputs were cleared: "
+                "make notebooks stores it as the course does."
+            )
         super().runtest()
         raised = any(output.output_type == "error" for output in self.test_outputs)
         if self.options["check_exception"] and not raised:
@@ -109,10 +115,6 @@ class StrictCell(IPyNbCell):
         stored, new = kinds(self.cell.outputs), kinds(self.test_outputs)
         if stored != new:
             self.raise_cell_error(f"Kinds or order of outputs: stored {stored}, now {new}")
-        if self.cell.execution_count != self.count:
-            self.raise_cell_error(
-                f"Execution count: stored {self.cell.execution_count}, expected {self.count}"
-            )
 
 
 def kinds(outputs):

@@ -18,3 +18,20 @@ if sys.argv[:1] == ["-m"] and sys.path[:1] == [os.getcwd()]:
 _here = os.path.dirname(__file__)
 if not os.path.isdir(os.path.join(_here, "helpers")):
     __path__.append(os.path.dirname(_here))
+
+
+class _OlderNotebook:
+    """The last finder: it is asked for what no other finder has found."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        """Report how to get the new notebook, if a copy of an older one imports what is gone."""
+        if name.startswith(f"{__name__}.") and not name.rpartition(".")[2].startswith("_"):
+            raise ImportError(
+                f"This version of the course has no {name}. If this notebook is your copy from an "
+                "older version, rename it: make lab then adds the new one.",
+                name=name,
+            )
+
+
+sys.meta_path.append(_OlderNotebook)

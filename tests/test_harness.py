@@ -54,7 +54,7 @@ FAULTS = {
         stored(text_moved_up),
         "number of outputs",
     ),
-    "never executed": ("value = 1", lambda c: c.update(execution_count=None), "Execution count"),
+    "never executed": ("value = 1", lambda c: c.update(execution_count=None), "make notebooks"),
     "not raised": (
         "1 / 0  # raises-exception",
         lambda c: c.update(outputs=[], source="pass"),

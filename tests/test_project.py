@@ -5,7 +5,6 @@ import contextlib
 import functools
 import platform
 import re
-import subprocess
 import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, files
@@ -133,15 +132,12 @@ def test_every_package_is_installed():
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages | inside
 
 
-def test_a_second_run_does_not_install_again(tmp_path):
-    def installs(target):
-        command = ["make", "--dry-run", target, f"VENV={tmp_path}"]
-        plan = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-        return re.findall(r"tools/install.py (\S+)", plan)
-
-    assert installs("test") == ["requirements.txt", "requirements-dev.txt"]
-    (tmp_path / "installed").touch()
-    assert installs("lab") == [] and installs("test") == ["requirements-dev.txt"]
+def test_the_constraints_hold_every_pin():
+    """They are made from the lists of requirements: their first lines say by which command."""
+    locked = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    every = COURSE + DEV + NIGHTLY + requirements("requirements-class.txt")
+    assert {line for line in every if line[0] != "-"} <= {*locked}
+    assert not any("://" in line for line in locked)
 
 
 def test_copies_are_never_overwritten(tmp_path):

@@ -3,24 +3,19 @@
 import re
 from pathlib import Path
 
+import draw_story
 import pytest
 import renew
-
-from eleven_steps.pictures import draw_map
-from eleven_steps.sliders import run, tokens
-from helpers.trace import trace
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_map_is_drawn_by_the_course(tmp_path):
-    mha, _ = run()
-    now = draw_map(trace(mha, tokens())).svg + "\n"
-    stored = ROOT / "docs" / "map.svg"
-    drawn = tmp_path / "map.svg"
-    drawn.write_text(now, encoding="utf-8")
-    assert stored.read_text(encoding="utf-8") == now, f"look at {drawn}; if it is right, copy it"
+def test_the_story_is_drawn_by_the_course(tmp_path):
+    drawn = tmp_path / "story.svg"
+    drawn.write_text(draw_story.draw(), encoding="utf-8")
+    assert drawn.read_bytes() == draw_story.PAGE.read_bytes(), f"look at {drawn}, then: make story"
+    assert drawn.stat().st_size < 400_000
 
 
 PAGES = [page for folder in (".", "docs") for page in (ROOT / folder).glob("[!C]*.md")]

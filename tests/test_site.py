@@ -124,6 +124,14 @@ def test_index_begins_with_a_sentence_and_the_stage_and_leads_to_every_notebook(
     assert "sliders.explore_stage(" not in html, "the code stays out of sight"
 
 
+def test_an_exercise_says_where_it_runs():
+    notebook = renew.COURSE["05_scores"]
+    dead, lite = (build_site.page(renew.read(notebook), "05_scores", lite=has) for has in (0, 1))
+    address = 'href="lite/lab/index.html?path=05_scores.ipynb">Run it in your browser'
+    assert address not in dead and "<code>make lab</code> opens" in dead
+    assert lite.count(address) == 2 + lite.count('class="try"') and 'class="try"' in dead
+
+
 def test_solutions_can_be_left_out(pages):
     path = renew.COURSE["05_scores"]
     without = build_site.page(renew.read(path), path.stem, {"solution"})

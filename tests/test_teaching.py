@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
+import install
 import pytest
 import results
 from renew import COURSE
@@ -58,9 +60,15 @@ def course(tmp_path_factory):
         (place / name).mkdir()
         for part in made.iterdir():
             (place / name / part.name).symlink_to(part)
-        for stamp in "installed", "installed-dev":  # so that make installs nothing
-            (place / name / stamp).unlink(missing_ok=True)
-            (place / name / stamp).touch()
+        # So that make installs nothing: no word of where the environment was made, and the stamps.
+        for written in "pyvenv.cfg", "installed", "installed-dev":
+            (place / name / written).unlink(missing_ok=True)
+        about = (made / "pyvenv.cfg").read_text("utf-8").partition("command = ")[0]
+        (place / name / "pyvenv.cfg").write_text(about)
+        with mock.patch.object(install, "ROOT", place):
+            for which in "", "-dev":
+                wanted = install.fingerprint(place / f"requirements{which}.txt")
+                (place / name / f"installed{which}").write_text(wanted)
     (place / "handed_in" / "ada").mkdir(parents=True)
     shutil.copy(COURSE["05_scores"], place / "handed_in" / "ada")
     (place / "logins.csv").write_text("login,name,id\nada,Ada Lovelace,71\nblaise,Blaise Pascal,\n")

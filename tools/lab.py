@@ -1,6 +1,6 @@
 """Open the notebooks in JupyterLab, as copies that are the learner's to change.
 
-Usage: python tools/lab.py [JUPYTERLAB OPTION ...]
+Usage: python tools/lab.py [--notebooks DIR] [JUPYTERLAB OPTION ...]
 A copy that exists is never overwritten.
 """
 
@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -19,6 +20,7 @@ from nbformat.sign import NotebookNotary
 
 ROOT = Path(__file__).resolve().parents[1]
 MINE = ROOT / "my_notebooks"
+PROGRESS = "ELEVEN_STEPS_PROGRESS"  # names the file that remembers what a learner has done
 ORIGINAL = "eleven_steps_original"  # where a copy's metadata keep the fingerprint
 
 
@@ -26,7 +28,7 @@ def copy_missing(course: Path, mine: Path) -> list[Path]:
     """Copy each notebook of course that mine lacks; return where all of them are in mine."""
     copies = []
     for part in (Path("."), Path("beyond")):
-        (mine / part).mkdir(exist_ok=True)
+        (mine / part).mkdir(parents=True, exist_ok=True)
         for notebook in sorted((course / part).glob("*.ipynb")):
             copies.append(mine / part / notebook.name)
             if not copies[-1].exists():
@@ -62,23 +64,43 @@ def outdated(course: Path, mine: Path) -> list[Path]:
     return found
 
 
+def keep_home_in(mine: Path) -> None:
+    """Give Jupyter a home folder in mine if the user's own cannot be written."""
+    try:
+        tempfile.TemporaryFile(dir=Path.home()).close()
+    except (OSError, RuntimeError):
+        os.environ["HOME"] = str(mine / ".home")
+        print(f"Your home folder cannot be written: Jupyter keeps its settings in {mine}/.home.")
+
+
 def main() -> None:
     first, *_ = __doc__.partition("\n")
-    parser = argparse.ArgumentParser(description=first, epilog="Other options are JupyterLab's.")
-    _, options = parser.parse_known_args()
-    copies = copy_missing(ROOT / "notebooks", MINE)
-    shutil.copy(ROOT / "notebooks" / "glossary.md", MINE)  # nobody's work, and the links lead to it
+    parser = argparse.ArgumentParser(
+        description=first, epilog="Other options are JupyterLab's.", allow_abbrev=False
+    )
+    parser.add_argument("--notebooks", type=Path, metavar="DIR", help="where your copies are")
+    own, options = parser.parse_known_args()
+    mine = own.notebooks.expanduser().absolute() if own.notebooks else MINE
+    if own.notebooks:
+        os.environ.setdefault(PROGRESS, str(mine / "progress.json"))
+    try:
+        copies = copy_missing(ROOT / "notebooks", mine)
+        # Nobody's work, and the links lead to it.
+        shutil.copy(ROOT / "notebooks" / "glossary.md", mine)
+    except OSError as error:
+        sys.exit(
+            f"{error.filename or mine} cannot be written ({error.strerror}). Name a folder of your "
+            'own for the notebooks: make OPTIONS="--notebooks DIR" lab'
+        )
+    keep_home_in(mine)
     print(
-        f"Your notebooks are in {MINE}. They are yours to change: updates never overwrite them.\n"
+        f"Your notebooks are in {mine}. They are yours to change: updates never overwrite them. "
         "For a fresh copy of one, delete or rename yours and start again."
     )
-    if newer := outdated(ROOT / "notebooks", MINE):
+    if newer := outdated(ROOT / "notebooks", mine):
         print(
-            f"The course has changed since you copied {', '.join(map(str, newer))}.\n"
-            "Yours are kept, the new ones are in notebooks/. To see what differs:\n"
-            f"  {sys.executable} -m pip install nbdime==4.0.4\n"
-            f"  {sys.executable} -m nbdime.webapp.nbdiffweb {MINE / newer[0]} "
-            f"{ROOT / 'notebooks' / newer[0]}"
+            f"Older than the course: your copies of {', '.join(map(str, newer))}. They are kept as "
+            "they are. To get the new ones as well, rename yours and start again."
         )
     with NotebookNotary() as notary:
         for copy in copies:

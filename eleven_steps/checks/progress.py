@@ -123,7 +123,8 @@ def write(path: Path, done: list[str]) -> None:
 def _alone(folder: Path) -> Iterator[None]:
     """Keep other notebooks waiting while one reads and writes, where the system can."""
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):  # some folders of a network have no locks
+        # Some folders of a network have no locks, nor has a browser's Python.
+        with contextlib.suppress(ImportError, OSError, AttributeError):
             import fcntl
 
             handle = os.open(folder, os.O_RDONLY)

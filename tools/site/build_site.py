@@ -1,7 +1,7 @@
 """Write the course as web pages to site/: they open from a folder, without network or kernel.
 
-Usage: python tools/site/build_site.py [--to FOLDER] [--without-solutions] [NOTEBOOK ...]
-All of notebooks/ unless named.
+Usage: python tools/site/build_site.py [--to FOLDER] [--without-solutions] [--lite FOLDER]
+[NOTEBOOK ...], all of notebooks/ unless named.
 
 A page shows the stored outputs of a notebook. Its sliders come from a new run: their pictures and
 scripts lie in the page, and assets/alive.js, a copy of tools/site/assets/, starts them.
@@ -43,6 +43,7 @@ VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE |
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 # What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
 LAB_ONLY, SOLUTION, DEEPER = "lab", "solution", "deeper"
+LITE = "lite"  # the folder in the site where the course runs in a browser
 ONLY_READ = frozenset({LAB_ONLY})
 SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
 RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
@@ -55,10 +56,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
     parser.add_argument("--without-solutions", action="store_true", help="leave them out")
+    parser.add_argument("--lite", type=Path, metavar="FOLDER", help="what make lite has written")
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
     with as_shipped():
         left_out = {LAB_ONLY, *([SOLUTION] if options.without_solutions else [])}
+        if options.lite:
+            shutil.copytree(options.lite, options.to / LITE, dirs_exist_ok=True)
         failures = build(options.notebooks or COURSE.values(), options.to, left_out)
     return failures > 0
 
@@ -73,7 +77,7 @@ def begin(site: Path) -> None:
 
 def load_into(assets: Path) -> None:
     assets.mkdir(parents=True, exist_ok=True)
-    for name in ("alive.js", "pages.css", "questions.js", "stills.js"):
+    for name in ("alive.js", "copy.js", "pages.css", "questions.js", "stills.js"):
         shutil.copy(ASSETS / name, assets)
     for name in ("pictures/wide.css", "sliders/lab.css", "sliders/fit.css", "sliders/fit.js"):
         shutil.copy(ROOT / "eleven_steps" / name, assets)
@@ -97,7 +101,9 @@ def build(notebooks: Iterable[Path], site: Path, left_out: Set[str] = ONLY_READ)
 
     async def write(path: Path) -> str:
         written = site / f"{path.stem}.html"
-        written.write_text(page(await with_widgets(path), path.stem, left_out), encoding="utf-8")
+        lite = (site / LITE).is_dir()
+        made = page(await with_widgets(path), path.stem, left_out, lite)
+        written.write_text(made, encoding="utf-8")
         return str(written)
 
     return asyncio.run(for_each(notebooks, write))
@@ -127,16 +133,21 @@ async def with_widgets(path: Path) -> NotebookNode:
     return notebook
 
 
-def page(notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ) -> str:
+def page(
+    notebook: NotebookNode, name: str, left_out: Set[str] = ONLY_READ, lite: bool = False
+) -> str:
     """Return a notebook as the web page name.html, which loads nothing but ./assets/.
 
-    Cells with one of the tags left_out are not in it.
+    Cells with one of the tags left_out are not in it. With lite it links to where it runs.
     """
     title = re.match("# (.+)", notebook.cells[0].source)
     notebook.metadata.title = title[1] if title else name
     notebook.cells = [to_read(cell) for cell in notebook.cells if not left_out & {*tags(cell)}]
     close_folds(notebook.cells)
     about = {"metadata": {"name": name, **around(name)}}
+    if lite and name in COURSE:
+        place = COURSE[name].relative_to(NOTEBOOKS).as_posix()
+        about["metadata"]["lite"] = f"{LITE}/lab/index.html?path={place}"
     html, _ = exporter().from_notebook_node(notebook, about)
     html = STOP.sub(r"\1", html)
     html = re.sub(r'href="(?:\.\./)+README.md"', 'href="index.html"', html)

@@ -4,6 +4,12 @@ Only torch.distributed is used, on the CPU (gloo) or, where every process has on
 Attention enters, and what starts processes and ends them; training over processes never does.
 """
 
+import torch
+
+NOT_HERE = "A browser runs one process only: run this notebook on your computer, with make lab."
+if not torch.distributed.is_available():
+    raise ImportError(f"this torch has no torch.distributed. {NOT_HERE}")
+
 from eleven_steps.beyond.processes.exchange import attend_by_exchange, forward_by_exchange
 from eleven_steps.beyond.processes.group import Processes
 from eleven_steps.beyond.processes.ring import attend_in_ring, forward_in_ring, share_tokens

@@ -15,6 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from eleven_steps.beyond.processes import NOT_HERE
 from eleven_steps.beyond.processes.travel import pack
 from eleven_steps.beyond.processes.worker import receive, send
 from eleven_steps.helpers.attention import check_sizes
@@ -47,7 +48,10 @@ class Processes:
         self.folder = tempfile.TemporaryDirectory(prefix="processes", ignore_cleanup_errors=True)
         self.answers: queue.Queue = queue.Queue()
         self.started: set[int] = set()
-        self.running = [self._start(place) for place in range(num_processes)]
+        try:
+            self.running = [self._start(place) for place in range(num_processes)]
+        except OSError as error:
+            raise RuntimeError(f"no process can be started here ({error}). {NOT_HERE}") from None
         self._gather("meeting with")
 
     def run(

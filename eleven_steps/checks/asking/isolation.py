@@ -26,6 +26,7 @@ TICK = 0.05  # seconds between two looks at the clock
 STRETCH = 0.25  # seconds that are looked at together
 IDLE = 0.01  # of a stretch: with less work it is idle
 IDLE_SECONDS = 30.0  # in which nothing is done
+SLOWER = 4  # times as much time where Python itself has to look at the clock
 CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 # How each setting is read and written.
 SETTINGS = (
@@ -151,8 +152,10 @@ def clock_paused() -> Iterator[None]:
 def timed(seconds: float, world: World | None = None) -> Iterator[Clock]:
     """Stop a learner's code after so many seconds, for all attempts in the body together."""
     clock = Clock(seconds, world)
-    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    with (_alarm if main else _watchdog)(clock), _raised_again():
+    timers = hasattr(signal, "setitimer")
+    main = threading.current_thread() is threading.main_thread() and timers
+    threads = timers or sys.platform == "win32"  # a browser has neither
+    with (_alarm if main else _watchdog if threads else _asked)(clock), _raised_again():
         _clocks.append(clock)
         try:
             yield clock
@@ -266,6 +269,38 @@ def _watchdog(clock: Clock) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+
+
+@contextlib.contextmanager
+def _asked(clock: Clock) -> Iterator[None]:
+    """Look at each jump and each call of this thread: whatever is endless has one of them.
+
+    A browser's Python has neither timers nor threads. Before Python 3.12 no limit is set there.
+    """
+    if not hasattr(sys, "monitoring"):
+        yield
+        return
+    clock.left = {kind: SLOWER * seconds for kind, seconds in clock.left.items()}
+    events, me = sys.monitoring.events, threading.get_ident()
+    free = next((number for number in range(6) if not sys.monitoring.get_tool(number)), None)
+
+    def look(code: Any, *where: Any) -> None:
+        theirs = threading.get_ident() == me and code.co_filename != __file__
+        if theirs and clock.over():
+            clock.rung = TimeUp
+            raise TimeUp
+
+    if free is not None:
+        sys.monitoring.use_tool_id(free, __name__)
+        for event in (events.JUMP, events.PY_START):
+            sys.monitoring.register_callback(free, event, look)
+        sys.monitoring.set_events(free, events.JUMP | events.PY_START)
+    try:
+        yield
+    finally:
+        if free is not None:
+            sys.monitoring.set_events(free, 0)
+            sys.monitoring.free_tool_id(free)
 
 
 def type_name(thing: Any) -> str:
