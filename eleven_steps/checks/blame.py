@@ -420,7 +420,7 @@ class Search:
             often = seen.times == count or bool(self.error) and seen.times <= count
             whole = type(value) is int and not isinstance(spot.node, ast.For)
             kind = isinstance(value, torch.Tensor) if known.kind in TENSORS else whole
-            return often and (kind or seen.absent)
+            return often and (kind or seen.absent and not isinstance(value, nn.Module))
         several = isinstance(value, list | tuple) and not isinstance(value, torch.Size)
         if put.how == "list":
             return several or seen.absent

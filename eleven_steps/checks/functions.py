@@ -74,13 +74,22 @@ def _one_returned(task: Write, reply: Any, given: Parts) -> Returned:
     parts = task.counted(_parts(task, reply[0]))
     before = [e for e in given if isinstance(e, torch.Tensor)]
     after = reply[1] if len(reply[1]) == len(before) else before
-    changed = (
+    return Returned(parts, _changed(task, given, before, after))
+
+
+def _changed(task: Write, given: Parts, before: list, after: list) -> tuple[int, ...]:
+    """Which tensors come back changed: x, or of another shape.
+
+    What a step has made may be written into, as the lecture's own class does.
+    """
+    names = [e for e, part in zip(task.given, given, strict=False) if _plain(part)]
+    rows = enumerate(zip(names, before, after, strict=False))
+    return tuple(
         i
-        for i, (one, other) in enumerate(zip(before, after, strict=True))
-        if isinstance(other, torch.Tensor) and not _same(one, other)
-        if one.shape != other.shape or not any(_same(other, part) for part in parts)
+        for i, (name, one, other) in rows
+        if isinstance(other, torch.Tensor)
+        if one.shape != other.shape or name == "x" and not _same(one, other)
     )
-    return Returned(parts, tuple(changed))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from eleven_steps.checks.asking.cases import MAIN, OTHER, TASK_CASES, Case
+from eleven_steps.checks.asking.cases import BIASED, MAIN, OTHER, TASK_CASES, Case
 from eleven_steps.checks.asking.clauses import Reply
 from eleven_steps.checks.asking.isolation import attempt
 from eleven_steps.checks.asking.questions import ask, is_remote, kind_of
@@ -90,7 +90,16 @@ def _constructor(cls: Any) -> Verdict | None:
         return placed(replace(verdict, step=found[0].step), *found) if found else of_clause(broken)
     have = reply.value if isinstance(reply.value, dict) else {}
     if any(not equal(have[name], right.get(name)) for name in have):
-        return of_clause(broken)
+        return of_clause(
+            Broken(clause, replace(reply, value=have), {n: right.get(n) for n in have})
+        )
+    biased = replace(clause, case=BIASED)
+    with_bias, right = asked(cls, biased), expected(MultiHeadAttention, biased).value
+    some = with_bias.value if isinstance(with_bias.value, dict) else {}
+    lost = [f"{e}.bias" for e in LAYERS if f"{e}.weight" in have and f"{e}.bias" not in some]
+    if lost:
+        wanted = {name: right[name] for name in (*some, *lost) if name in right}
+        return of_clause(Broken(biased, with_bias, wanted))
     lacks = [name for name in LAYERS if f"{name}.weight" not in have]
     if len(lacks) == len(LAYERS):
         return say("no_layers")

@@ -16,6 +16,7 @@ from eleven_steps.checks.sentences import SENTENCES, wording
 from eleven_steps.helpers.trace import STEPS
 
 MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
+MARKS |= {"unread": ("?", "info")}
 WRONG_MARK = "✗", "warn"
 UNJUDGED = "unread", "failed", "unknown"  # kinds that say nothing of the answer
 LABELS = {"wrong": "Wrong:", "gets": "You get:", "expected": "Expected:", "hint": "Hint:"}

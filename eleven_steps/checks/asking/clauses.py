@@ -121,7 +121,8 @@ def given_x(module: nn.Module, case: Case) -> Any:
 def parameters(module: nn.Module, case: Case) -> Any:
     """Return the shapes of what learns, by name, and what is kept where torch cannot find it."""
     known = {id(one) for one in (*module.modules(), *module.parameters(), *module.buffers())}
-    learns = {n: tuple(p.shape) for n, p in module.named_parameters() if p.requires_grad}
+    every = module.named_parameters(remove_duplicate=False)
+    learns = {n: tuple(p.shape) for n, p in every if p.requires_grad}
     held = {name: v if isinstance(v, list | tuple) else [v] for name, v in vars(module).items()}
     loose = [
         name
