@@ -35,7 +35,7 @@ from eleven_steps.checks.mistakes import MISTAKES
 from eleven_steps.checks.paper import FRESH, SHEET, Paper, papers, practised
 from eleven_steps.checks.reference import play
 from eleven_steps.checks.sentences import wording
-from eleven_steps.checks.verdict import Verdict, honestly, say, say_mistake, without_code
+from eleven_steps.checks.verdict import Verdict, honestly, say, say_mistake, together, without_code
 from eleven_steps.checks.written import judge_written
 
 EXERCISES = (*TASKS, *QUIZZES, *SHEET)
@@ -76,7 +76,7 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
         verdict = replace(verdict, **start, solution=task.right)
     name = ".".join(task.identifier.split(".")[:2])  # also where the numbers are one's own
     if record and verdict.passed and name in EXERCISES:
-        return replace(verdict, note=progress.record(name))
+        return replace(verdict, note=together(verdict.note, progress.record(name)))
     if verdict.hint and not isinstance(task, Grow):
         wrong_tries[task.identifier] += record  # a grader asks for many learners
         return verdict if wrong_tries[task.identifier] > 1 else without_code(verdict)

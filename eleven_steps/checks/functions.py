@@ -31,7 +31,8 @@ class Returned:
     """What a function gave in one case."""
 
     parts: Parts  # one for each name if there are as many; or what was raised
-    changed: tuple[int, ...] = ()  # which of its tensors it changed and does not return
+    changed: tuple[str, ...] = ()  # which arguments it changed
+    spoilt: str = ""  # the one that nobody may change: x, or one that has another shape now
 
     @property
     def failure(self) -> Failure | None:
@@ -55,6 +56,8 @@ def judge_function(task: Write, answer: Any) -> Verdict:
     if all(verdict is None for verdict in faults):
         board = scenes[FIRST].case.example == "whiteboard"
         right = say("right_everywhere" if board else "right_wherever")
+        if changed := returned[SIZED].changed:
+            right = replace(right, note=say("changes_given", name=changed[0]).wrong)
         ruled_out = _ruled_out(task, answer)
         return right if ruled_out is None else ruled_out
     return _explained(task, answer, scenes, returned, faults)
@@ -74,22 +77,12 @@ def _one_returned(task: Write, reply: Any, given: Parts) -> Returned:
     parts = task.counted(_parts(task, reply[0]))
     before = [e for e in given if isinstance(e, torch.Tensor)]
     after = reply[1] if len(reply[1]) == len(before) else before
-    return Returned(parts, _changed(task, given, before, after))
-
-
-def _changed(task: Write, given: Parts, before: list, after: list) -> tuple[int, ...]:
-    """Which tensors come back changed: x, or of another shape.
-
-    What a step has made may be written into, as the lecture's own class does.
-    """
     names = [e for e, part in zip(task.given, given, strict=False) if _plain(part)]
-    rows = enumerate(zip(names, before, after, strict=False))
-    return tuple(
-        i
-        for i, (name, one, other) in rows
-        if isinstance(other, torch.Tensor)
-        if one.shape != other.shape or name == "x" and not _same(one, other)
-    )
+    rows = [*zip(names, before, after, strict=False)]
+    changed = tuple(name for name, one, other in rows if _plain(other) and not _same(one, other))
+    # What a step has made may be written into, as the lecture's own class does.
+    turned = (name for name, one, other in rows if name == "x" or one.shape != other.shape)
+    return Returned(parts, changed, next((name for name in turned if name in changed), ""))
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -146,9 +139,8 @@ def fault(task: Write, scene: Scene, returned: Returned) -> Verdict | None:
     if failure := returned.failure:
         place = {"line": failure.number or None, "code": failure.line}
         return Verdict("error", gets=f"an error{where}: {failure.text}.", **place)
-    if returned.changed:
-        names = [e for e, part in zip(task.given, task.gets(scene), strict=False) if _plain(part)]
-        return say("changes_given", name=names[returned.changed[0]])
+    if returned.spoilt:
+        return say("changes_given", name=returned.spoilt)
     if len(parts) == 1 and parts[0] is None:
         return say("nothing", what="function")
     if len(parts) != len(task.names):
