@@ -138,7 +138,7 @@ def sentence(head: Head, words: Sequence[str]) -> svg.Drawing:
     wide, high = width_of(words), 44.0 + 4 * len(words)
     tall = high + WORD_HEIGHT + svg.CELL_HEIGHT
     numbers = arcs = written = ""
-    colour = svg.head_colour(head.number)
+    colour = svg.head_colour(head.number, head.layer)
     for i, word in enumerate(words):
         off, faded = ("", "") if i == len(words) - 1 else (' display="none"', f' opacity="{FADED}"')
         row = svg.at(0, high + WORD_HEIGHT, weights_of(head, i, wide))

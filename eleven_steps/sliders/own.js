@@ -8,14 +8,14 @@ function render({ model, el }) {
   const place = made("div");
   el.classList.add("live", "own");
   el.replaceChildren(told, place);
-  if (voice) speak(place, voice, stage.colours);
+  if (voice) speak(place, voice, stage);
   const shown = new Stage(el, stage);
   el.append(...instead.map(({ title, all }) => tables(title, all)));
   return () => shown.leave();
 }
 
 // What the class says: sentences to tap, and each with its arcs, its next word, heads to switch off.
-function speak(place, voice, colours) {
+function speak(place, voice, { colours, names }) {
   let at = 0, off = null, query = voice[0].words.length - 1;
   const all = voice[0].states.slice(1).map(({ off: head }) => `${head}`), reads = made("div");
   const sentences = voice.map(({ words }, k) => button(`${words.join(" ")} …`, () => {
@@ -25,7 +25,7 @@ function speak(place, voice, colours) {
   const says = {
     read() {
       const { words, states } = voice[at], now = states.find((state) => `${state.off}` === `${off}`);
-      return { words, query, next: now.next, before: off && states[0].next[0], heads: all.map((name, k) => {
+      return { words, names, query, next: now.next, before: off && states[0].next[0], heads: all.map((name, k) => {
         const [layer, head] = name.split(",").map(Number);
         return { layer, head, off: name === off, row: now.arcs[k]?.[query].slice(0, query + 1) };
       }) };

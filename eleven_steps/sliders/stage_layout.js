@@ -82,15 +82,15 @@ class Plan {
 
   // A tensor as its axes lie: one block, one a token, or one a head with the head's colour.
   tensor(kind, lies, size, lines, more) {
-    const { blocks } = this.it.forms[lies], most = Math.ceil(blocks / lines);
     const token = lies === "token", head = lies === "head" || lies === "square", { titles = true } = more;
+    const list = head ? this.it.seen : range(this.it.forms[lies].blocks), most = Math.ceil(list.length / lines);
     const ofBlock = (b) => this.block(kind, lies, b, this.wide(size, lies), `h${size}`, { ...more,
       card: head ? b : -1,
       names: token || more.ghost || ["matrix", "own"].includes(lies) || b % most ? [] : this.names,
       columns: lies === "square" && (more.out || more.stays) ? this.names : [],
       foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
       title: head && titles ? this.head(b) : "" });
-    return inLines(range(blocks, ofBlock), lines, head ? 14 : 6, 8);
+    return inLines(list.map(ofBlock), lines, head ? 14 : 6, 8);
   }
 
   // Features of a scene too wide for numbers are colours, a few pixels wide.
@@ -190,7 +190,7 @@ class Plan {
         { low: true, head: this.heads > 1 ? head : -1 });
       return grid([[corner, above], [left, right]], 8, 8);
     };
-    const coming = LEFT[step - 1][0].slice(0, 2).join(", "), blocks = range(this.it.forms[to].blocks, ofHead);
+    const coming = LEFT[step - 1][0].slice(0, 2).join(", "), blocks = (byHead ? this.it.seen : [0]).map(ofHead);
     const heads = [this.header(coming, step - 1), this.header(made, step, out)];
     return col([beside ? row(heads, 40) : col(heads, 2), inLines(blocks, lines, 26, 12)], 10);
   }
@@ -249,11 +249,11 @@ function lowEnough(plan, step, tall) {
 // when it is over, its words and frames, and how wide and high all of that is.
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
-  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall)), steps = [null];
-  const high = Math.max(narrow ? 0 : tall, ...chosen.map(({ need, dock }) => Math.max(need, dock.h)));
+  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall - Memory.room(k + 1))), steps = [null];
+  const high = Math.max(narrow ? 0 : tall, ...chosen.map(({ need, dock }, k) => Math.max(need, dock.h) + Memory.room(k + 1)));
   chosen.forEach(({ dock, aside, above, tree, need }, k) => { // all are as high as the highest: nothing below moves
     const wide = Math.max(room, aside + tree.w + 8, dock.w + 4), laid = new Laid(it, wide, high);
-    const seen = Math.max(tall, need); // what fits into a window stands in its middle
+    const seen = Math.max(tall - Memory.room(k + 1), need); // what fits into a window stands in its middle
     place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (seen - dock.h) / 2)), laid.leaf);
     place(tree, aside + Math.max(4, (Math.min(wide, room) - aside - tree.w) / 2),
       above + Math.max(2, narrow ? 8 : (seen - above - tree.h) / 2), laid.leaf);

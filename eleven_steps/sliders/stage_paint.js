@@ -25,6 +25,7 @@ function joined(places) {
 // What is told apart while a step happens: rows or heads that travel one by one.
 const PIECES = { 3: "r", 4: "h", 9: "r", 10: "r" };
 const pieces = ({ sizes }, n) => (PIECES[n] ? sizes[n === 4 ? "heads" : "tokens"] : 0);
+const STAY = new Set([3, 4, 9]); // no number moves in memory, so none does here: it is read at another place
 
 // Numbers are made one by one, the first ones slowly: how many stand at u.
 function sweep({ sizes: { tokens, dOut } }, n, u) {
@@ -47,15 +48,12 @@ function where(it, { n, t, u, laid, before }, cell) {
   const { now } = it.painter, at = 4 * cell.k, early = t < TURN;
   const from = early ? before?.rest ?? laid.start : laid.start, to = early ? laid.start : laid.rest;
   const s = early ? ease(t / TURN) : t < 1 ? progress(it, cell, n, u) : 1;
-  const seen = from[at + 2] > 0, then = to[at + 2] > 0;
+  const seen = from[at + 2] > 0, then = to[at + 2] > 0, stays = STAY.has(n) && !early && (laid.stays ??= new Set(laid.ghosts)).has(cell.k);
   for (let z = 0; z < 4; z++) {
     const a = seen ? from[at + z] : to[at + z];
-    now[z] = a + ((then ? to[at + z] : a) - a) * s;
+    now[z] = a + ((then ? to[at + z] : a) - a) * (stays ? 1 : s);
   }
-  now[4] = seen + (then - seen) * s;
-  if (n === 3 && u > 0 && u < 1 && cell.h > 0 && PARTS.includes(cell.kind)) { // heads part before rows are cut
-    now[0] += cell.h * 14 * ease(5 * u) * (1 - s);
-  }
+  now[4] = stays ? s : seen + (then - seen) * s;
   now[5] = s;
   return now;
 }
@@ -124,7 +122,7 @@ class Painter {
     for (const slot of laid.slots) this.slot(slot, clamp((t - TURN + 0.1) * 10), u);
     if (u > 0) for (const k of laid.ghosts) {
       const [x, y, w, h] = laid.start.subarray(4 * k, 4 * k + 4);
-      if (PIECES[n]) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
+      if (n === 10) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
       else this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
     }
     if (it.wide) this.matrices(moment);
@@ -379,7 +377,7 @@ class Painter {
     small.clearRect(0, 0, wide * LAST, STRIP);
     this.pen = small;
     for (let n = 1; n <= it.end; n++) {
-      const laid = it.steps[n], kinds = LEFT[n][0].map(kindOf);
+      const laid = it.boards[n], kinds = LEFT[n][0].map(kindOf);
       const left = laid.shown.filter(({ kind }) => kinds.includes(kind));
       const [x, y, w, h] = around(left.map(({ k }) => laid.at(k)));
       const scale = Math.min((wide - 12) / w, (STRIP - 10) / h);
