@@ -1,6 +1,7 @@
 // The memory ribbon: the numbers of a tensor in the order of storage, and the thread that reads them.
 // Steps 3, 4 and 9 only set strides: the thread changes, no number moves. Step 10 writes the ribbon anew.
 
+const FAILS = 0.45; // of step 10: as long view stumbles over the old order
 const MEMORY = 128, MEMORIES = { 3: "values", 4: "values", 9: "context", 10: "context" }; // pixels; whose numbers
 
 class Memory {
@@ -26,9 +27,9 @@ class Memory {
   draw(pen, p) {
     const { it } = this, step = it.step, kind = MEMORIES[step];
     if (!kind) return;
-    const u = clamp((p - step + 1 - TURN) / (1 - TURN)), word = it.scope === "word", [left, whole] = word ? it.story.all : [8, Math.min(it.laid, it.room) - 16];
+    const u = clamp(Math.round(1e6 * (p - step + 1 - TURN)) / 1e6 / (1 - TURN)), word = it.scope === "word", [left, whole] = word ? it.story.all : [8, Math.min(it.laid, it.room) - 16];
     const top = word ? PANEL : it.high - MEMORY, { dOut, tokens, heads } = it.sizes, dim = it.headDim, many = tokens * heads;
-    const stored = this.pieces(step > 8), copy = step === 10 ? ease(clamp((u - 0.45) / 0.5)) : 0, fails = step === 10 && u > 0 && u < 0.45;
+    const stored = this.pieces(step > 8), copy = step === 10 ? ease(clamp((u - FAILS) / 0.5)) : 0, fails = step === 10 && u > 0 && u < FAILS;
     const reads = step === 3 || step === 10 ? this.pieces(false) : this.pieces(step === 4); // once the step is over
     const piece = whole / many, ribbon = top + 56, high = 30, name = ({ i, h }) => `${i} ${h}`;
     const placeOf = (list) => Object.fromEntries(list.map((one, k) => [name(one), left + k * piece]));
@@ -50,18 +51,17 @@ class Memory {
     }
     this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.before(step), at, to, name, many });
     const now = this.strides(step, u > (step === 10 ? 0.9 : 0.3)), shapes = `strides (${now.join(", ")})`;
-    pen.words("strides", shapes, left + whole, top + MEMORY - 6, { class: "end code" });
+    pen.words("strides", shapes, left + whole, top + (it.narrow ? 12 : MEMORY - 6), { class: "end code" });
     pen.words("memory", this.says(step, u, fails, kind), left, top + MEMORY - 6, { class: fails ? "start wrong" : "start" });
   }
 
   before(step) { return this.pieces(step === 9); }
 
   says(step, u, fails, kind) {
-    const where = `${kind} in memory`;
-    if (!u || step !== 10 && u < 0.15) return `${where}: the thread reads them in this order`;
-    if (fails) return `view fails: one stride cannot go +1, +1 … and then jump`;
-    return { 3: `${where}: a fence drops between the heads; no number moves`, 4: `${where}: the thread is laid anew, head by head; no number moves`,
-      9: `${where}: the thread jumps from head to head; no number moves`, 10: `contiguous() writes every number anew, in the order of the thread` }[step];
+    if (!u || step !== 10 && u < 0.15) return `${kind} in memory, and how they are read`;
+    if (fails) return "view fails: one stride cannot go +1, +1, then jump";
+    return { 3: "a fence between the heads: no number moves", 4: "read head by head now: no number moves",
+      9: "read word by word, in jumps: no number moves", 10: "contiguous() writes them anew, as they are read" }[step];
   }
 
   // The thread goes from piece to piece: where the next one does not lie beside it, it jumps.

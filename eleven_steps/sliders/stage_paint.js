@@ -39,6 +39,7 @@ function progress(it, { kind, r, c, h }, n, u) {
   if (made && n === 8) return +(u >= (r + 0.97) / tokens);
   if (made) return clamp(5 * (sweep(it, n, u) - r * (n === 5 ? tokens : dOut) - c - 0.8));
   if (!PIECES[n]) return ease(2.5 * u);
+  if (n === 10) u = (u - FAILS) / (1 - FAILS); // view has failed first
   const lead = n === 3 ? 0.2 : 0, turn = (1 - lead) / (pieces(it, n) + 0.5);
   return ease((u - lead - turn * (n === 4 ? h : r)) / turn / 1.5);
 }

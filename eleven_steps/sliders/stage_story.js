@@ -8,7 +8,7 @@ const SIDE = 58, NEAR = 24; // pixels for the words at its left, where there is 
 class Drawing {
   constructor(svg) {
     this.parts = new Map(); this.frame = 0;
-    this.layers = range(3, () => svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "g")));
+    this.layers = range(4, () => svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "g")));
   }
 
   put(name, tag, attributes, text, layer = 1) {
@@ -29,11 +29,11 @@ class Drawing {
     this.put(name, "rect", { x, y, width: Math.max(0, width), height: Math.max(0, height), ...more }, undefined, layer);
   }
 
-  words(name, text, x, y, more = {}) { this.put(name, "text", { x, y, ...more }, text, 2); }
+  words(name, text, x, y, more = {}) { this.put(name, "text", { x, y, ...more }, text, 3); }
 
   // Numbers as bars from the middle line of a box: up if they are positive, down if not.
   spark(name, [x, y, w, h], numbers, most, fill, opacity = 1, layer = 1) {
-    this.box(`${name} under`, [x, y, w, h], { fill, opacity: 0.11 * opacity, rx: 2 }, layer);
+    if (layer < 2) this.box(`${name} under`, [x, y, w, h], { fill, opacity: 0.11 * opacity, rx: 2 }, layer);
     const step = w / numbers.length, wide = Math.max(0.6, step - (step > 2.6 ? 1 : 0.35)), middle = y + h / 2;
     const d = Array.from(numbers, (number, k) => {
       const high = clamp(1.6 * number / most, -1, 1) * h / 2;
@@ -54,8 +54,9 @@ class Story {
   constructor(it, svg) { this.it = it; this.svg = svg; this.pen = new Drawing(svg); }
 
   // How a step is getting ready, and how far it has happened, from 0 to 1.
-  ready(n) { return ease(clamp((this.p - n + 1) / TURN)); }
-  done(n) { return ease(clamp((this.p - n + 1 - TURN) / (1 - TURN))); }
+  along(n) { return Math.round(1e6 * (this.p - n + 1)) / 1e6; }
+  ready(n) { return ease(clamp(this.along(n) / TURN)); }
+  done(n) { return ease(clamp((this.along(n) - TURN) / (1 - TURN))); }
 
   get wide() { return this.it.room; }
   get side() { return this.it.narrow ? 0 : SIDE; }
@@ -157,7 +158,7 @@ class Story {
   }
 
   tell() {
-    const { it, pen } = this, { heads, dOut } = it.sizes, { asked: q, head } = it, [left, whole] = this.all;
+    const { it, pen } = this, { dOut } = it.sizes, { asked: q, head } = it, [left, whole] = this.all;
     const [r, f] = [(n) => this.ready(n), (n) => this.done(n)];
     for (const { kind, i, from, to, at, opacity, h = -1, shade = 1, name = "" } of this.strips()) {
       const across = it.sizes[kind === "x" ? "dIn" : "dOut"], step = Math.max(it.step, 1);
@@ -177,13 +178,16 @@ class Story {
     if (n === 2 && u) this.panel(u, "x", q * it.sizes.dIn, `row of ${it.token(q)} in x`, "W_query", head * it.headDim, `column ${head * it.headDim} of W_query`);
     if (n === 5 && u) this.panel(u, "queries");
     if (n === LAST && u) this.panel(u, "context", q * dOut, "context", "out_proj", 0, "column 0 of out_proj");
-    it.marked?.forEach((place, k) => pen.box(`mark ${k}`, place, { class: "mark" }, 2));
+    const open = { 1: [100, 132], 2: [42, 96], 5: [86, 120], 7: [PANEL, 60], 8: [166, 170], 10: [146, 46], 11: [74, 44] }[n];
+    if (open && !u && this.p < n) { // what has not happened yet
+      pen.box("open", [left, open[0], whole, open[1]], { class: "open", opacity: clamp(3 * this.along(n) / TURN - 2) }, 2);
+      pen.words("open?", "?", left + whole / 2, open[0] + open[1] / 2 + 8, { class: "soft", "font-size": 24, opacity: clamp(3 * this.along(n) / TURN - 2) });
+    }
     const { pointed, kin, steps } = it, rest = p => p[2] > 0;
     if (pointed && kin && this.p === n && !it.hand.hold) {
       [...kin.from, steps[n].at(pointed.k)].filter(rest).forEach(([x, y, w, h], k) => pen.box(`from ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: "mark" }, 2));
       kin.to.filter(rest).forEach(([x, y, w, h], k) => pen.box(`to ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: "mark to" }, 2));
     }
-    if (heads < 1) return;
   }
 
   // What a kind holds at a step, or as long as it waits for one, at the step that made it.
@@ -349,7 +353,7 @@ class Story {
     });
     const [left, whole] = this.all;
     for (const [mixed, numbers] of Object.entries(groups)) pen.spark(`out ${mixed}`, [left, 74, whole, 44], numbers, it.most.out,
-      `color-mix(in oklab, ${this.tone(1)} ${10 * mixed}%, ${this.tone(0)})`);
+      `color-mix(in oklab, ${this.tone(1)} ${10 * mixed}%, ${this.tone(0)})`, 1, 2);
   }
 
   // What a head gives to a number of out.
@@ -376,7 +380,7 @@ class Story {
       if (n === LAST && !k) range(it.sizes.heads, (h) => pen.spark(`factor ${k} ${h}`, [left + whole * h / it.sizes.heads, y, whole / it.sizes.heads, NEAR],
         numbers.slice(h * dim, (h + 1) * dim).map((pair) => pair[0]), most[0], this.tone(h)));
       else pen.spark(`factor ${k}`, [left, y, whole, NEAR], numbers.map((pair) => pair[k]), most[k], tone(k), k ? 0.6 : 1);
-      pen.words(`factor ${k} said`, names[k], left + whole + 10, y + 16, { class: "start soft" });
+      if (this.side) pen.words(`factor ${k} said`, names[k], left + whole + 10, y + 16, { class: "start soft" });
     });
     const middle = top + 2 * (NEAR + 4) + low, big = strongest(products), [up, down] = [1, -1].map((way) => sum(products.map((v) => Math.max(0, way * v))));
     if (n === LAST) range(it.sizes.heads, (h) => pen.spark(`product ${h}`, [left + whole * h / it.sizes.heads, middle - low, whole / it.sizes.heads, 2 * low],
@@ -385,11 +389,12 @@ class Story {
     pen.put("zero", "path", { d: `M${left} ${middle}h${whole}`, class: "rule faint" });
     // What is above the line, what is below it, and the rest: the two cancel.
     const unit = 2 * low / Math.max(up, down, 1e-9), x = left + whole + 12, foot = middle + low, rest = up - down, bias = n === LAST ? it.made[0].bias[made.c] : 0;
-    pen.box("up", [x, foot - up * unit, 12, up * unit], { class: "sum" });
-    pen.box("down", [x + 14, foot - up * unit, 12, down * unit], { class: "sum less" });
-    pen.box("rest", [x + 28, rest > 0 ? foot - rest * unit : foot - up * unit - rest * 0, 12, Math.abs(rest) * unit], { fill: n === 5 ? this.tone(head) : "var(--ink)" });
+    const none = foot - Math.max(0, -rest) * unit; // where nothing is left
+    pen.box("up", [x, none - up * unit, 12, up * unit], { class: "sum" });
+    pen.box("down", [x + 14, none - up * unit, 12, down * unit], { class: "sum less" });
+    pen.box("rest", [x + 28, none - Math.max(0, rest) * unit, 12, Math.abs(rest) * unit], { fill: n === 5 ? this.tone(head) : "var(--ink)" });
     const say = [`+${written(up)}`, written(-down), `= ${written(rest + bias)}`];
-    if (bias) say[1] += ` ${bias < 0 ? "−" : "+"} ${written(Math.abs(bias))} bias`;
-    say.forEach((text, k) => pen.words(`sum ${k}`, text, x + 46, middle - 14 + 18 * k, { class: k === 2 ? "start strong" : "start soft" }));
+    if (bias) say.splice(2, 0, `${bias < 0 ? "−" : "+"}${written(Math.abs(bias))} bias`);
+    say.forEach((text, k) => pen.words(`sum ${k}`, text, x + 46, middle - 20 + 18 * k, { class: k === say.length - 1 ? "start strong" : "start soft" }));
   }
 }
