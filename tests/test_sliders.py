@@ -1,6 +1,7 @@
 """A film holds only legal positions, draws each of them, and shows the one its sliders say."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -10,7 +11,16 @@ from traitlets import TraitError
 from eleven_steps import sliders
 from eleven_steps.beyond.variants import VariantAttention
 from eleven_steps.checks import progress, read_class, wrong_lines
+from eleven_steps.helpers.trace import STEPS
 from eleven_steps.pictures import Picture
+
+NUMBER = r">(-?\d\.\d\d)<"  # in a cell
+
+
+def before(step):
+    """Name the step whose tensors a step is given."""
+    return STEPS[max(STEPS.index(step) - 1, 0)]
+
 
 ARGUMENTS = {
     "explore_running": (torch.tensor([1.0, 2, 0, 3]), torch.arange(8.0).view(4, 2)),
@@ -153,6 +163,18 @@ def test_what_is_stored_is_a_still_and_words_with_a_hash_over_all_that_is_shown(
     assert (VIEW in bundle) is ("Run the cell to move it." in bundle["text/html"])
     change(widget)
     assert repr(widget) != text
+
+
+@pytest.mark.parametrize("number", range(1, 12))
+def test_what_is_stored_of_a_stage_does_not_answer_its_question(number):
+    """Before the press a step's new tensor is in no picture, no text and no number of the page."""
+    step = STEPS[number - 1]
+    stage = sliders.explore_stage(step, "both")
+    assert not stage.data["answered"] and "?" in stage.still.title
+    stored = " ".join(map(str, stage._repr_mimebundle_().values()))
+    made, given = (set(re.findall(NUMBER, sliders.stage.still(s).svg)) for s in (step, before(step)))
+    assert not (made - given) & set(re.findall(NUMBER, stored))
+    assert f"Before step {number}, {step}" in repr(stage)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What pictures that answer have in common: a script, a style, and what is stored of them."""
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import anywidget
 from eleven_steps.pictures.stored import Lit, answering, hint
 
 HERE = Path(__file__).parent
+REMARK = re.compile(r"^\s*(?://.*\n\s*)*|(?<=[;{,]) // .*$", re.MULTILINE)
 ASLEEP = "<p>Run the cell to move it.</p>"  # where the view is not stored, or cannot be shown
 SEEN = "visibility:visible;opacity:1"  # of what a picture that answers by style alone lights
 
@@ -81,5 +83,5 @@ def style(*names: str) -> str:
 
 
 def script(*names: str) -> str:
-    """Return scripts as one module; the last of them exports what it renders."""
-    return "\n".join((HERE / f"{name}.js").read_text("utf-8") for name in names)
+    """Return scripts as one module, without remarks and indents; the last exports what it renders."""
+    return REMARK.sub("", "\n".join((HERE / f"{name}.js").read_text("utf-8") for name in names))

@@ -2,7 +2,7 @@
 // Steps 3, 4 and 9 only set strides: the thread changes, no number moves. Step 10 writes the ribbon anew.
 
 const FAILS = 0.45; // of step 10: as long view stumbles over the old order
-const MEMORY = 128, MEMORIES = { 3: "values", 4: "values", 9: "context", 10: "context" }; // pixels; whose numbers
+const MEMORY = 104, MEMORIES = { 3: "values", 4: "values", 9: "context", 10: "context" }; // pixels; whose numbers
 
 class Memory {
   constructor(it) { this.it = it; }
@@ -31,7 +31,7 @@ class Memory {
     const top = word ? PANEL : it.high - MEMORY, { dOut, tokens, heads } = it.sizes, dim = it.headDim, many = tokens * heads;
     const stored = this.pieces(step > 8), copy = step === 10 ? ease(clamp((u - FAILS) / 0.5)) : 0, fails = step === 10 && u > 0 && u < FAILS;
     const reads = step === 3 || step === 10 ? this.pieces(false) : this.pieces(step === 4); // once the step is over
-    const piece = whole / many, ribbon = top + 56, high = 30, name = ({ i, h }) => `${i} ${h}`;
+    const piece = whole / many, ribbon = top + 44, high = 26, name = ({ i, h }) => `${i} ${h}`;
     const placeOf = (list) => Object.fromEntries(list.map((one, k) => [name(one), left + k * piece]));
     const at = placeOf(stored), to = placeOf(this.pieces(false)), tone = (h) => (step === 3 && u < 0.05 ? "var(--soft)" : it.story.tone(h));
     const values = it.mine[step][kind];
@@ -40,7 +40,7 @@ class Memory {
       const x = from + (to[name(one)] - from) * s, y = ribbon - Math.sin(Math.PI * s) * 24, mine = !word || one.i === it.asked;
       const numbers = values.subarray(one.i * dOut + one.h * dim, one.i * dOut + (one.h + 1) * dim);
       pen.box(`cloth ${name(one)}`, [x + 0.5, y, piece - 1, high], { fill: tone(one.h), "fill-opacity": mine ? 0.3 : 0.13 });
-      if (piece / dim > 30) numbers.forEach((number, e) => pen.words(`stored ${name(one)} ${e}`, written(number), x + (e + 0.5) * piece / dim, y + 20, { "font-size": 12 }));
+      if (piece / dim > 30) numbers.forEach((number, e) => pen.words(`stored ${name(one)} ${e}`, written(number), x + (e + 0.5) * piece / dim, y + 18, { "font-size": 12 }));
       else pen.spark(`stored ${name(one)}`, [x + 1, y + 1, piece - 2, high - 2], numbers, it.most[kind], tone(one.h), mine ? 1 : 0.45);
       if (one.h === 0 || step > 8 && s < 0.5) pen.words(`owner ${name(one)}`, this.it.word(one.i), x + piece / 2 * (step > 8 && s < 0.5 ? 1 : heads), ribbon + high + 14,
         { class: "soft", "font-size": 11, opacity: step > 8 ? Math.abs(1 - 2 * s) * (piece > 20 ? 1 : 0) : 1 });
@@ -51,7 +51,7 @@ class Memory {
     }
     this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.before(step), at, to, name, many });
     const now = this.strides(step, u > (step === 10 ? 0.9 : 0.3)), shapes = `strides (${now.join(", ")})`;
-    pen.words("strides", shapes, left + whole, top + (it.narrow ? 12 : MEMORY - 6), { class: "end code" });
+    pen.words("strides", shapes, left + whole, top + (it.narrow ? 4 : MEMORY - 6), { class: "end code" });
     pen.words("memory", this.says(step, u, fails, kind), left, top + MEMORY - 6, { class: fails ? "start wrong" : "start" });
   }
 
@@ -71,7 +71,7 @@ class Memory {
       if (!lies || shown < 0.01) return;
       pen.put(`${key} along ${k}`, "path", { d: `M${from + 3} ${ribbon - 3}h${piece - 6}`, class: "thread", opacity: shown }, undefined, 2);
       if (next === undefined || k + 1 >= cut) return;
-      const a = from + piece - 3, b = next + 3, near = Math.abs(b - a) < 10, rise = near ? 6 : Math.min(46, 12 + Math.abs(b - a) * 0.1);
+      const a = from + piece - 3, b = next + 3, near = Math.abs(b - a) < 10, rise = near ? 6 : Math.min(38, 12 + Math.abs(b - a) * 0.1);
       pen.put(`${key} to ${k}`, "path", { d: `M${a} ${ribbon - 3}C${a} ${ribbon - 3 - rise} ${b} ${ribbon - 3 - rise} ${b} ${ribbon - 3}`,
         class: near ? "thread" : "thread jump", opacity: shown }, undefined, 2);
     });

@@ -33,6 +33,7 @@ ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
 ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # of JupyterLab's: no page shows them
+SPACE = re.compile(r"/\*.*?\*/|\s+", re.DOTALL)  # remarks and indents, which no browser needs
 BARE = {f"exclude_{part}": True for part in ("anchor_links", "input_prompt", "output_prompt")}
 # Every cell's code and every output stops nbconvert's Tab; stills.js lets stop what is scrolled.
 STOP = re.compile(
@@ -80,7 +81,7 @@ def load_into(assets: Path) -> None:
     templates = HTMLExporter().environment
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
-        (assets / name).write_text(ICON.sub("", style), encoding="utf-8")
+        (assets / name).write_text(SPACE.sub(" ", ICON.sub("", style)), encoding="utf-8")
 
 
 def glossary() -> NotebookNode:
