@@ -107,10 +107,11 @@ class Lever {
       x += long; reached += long;
       set(ink, { x: left, y: top, width: w, height: high, fill: colour,
         opacity: live ? 0.4 + 0.6 * (t > 3 ? Math.sqrt(weights[j]) : 1) : 0.5 * (1 - fallen) });
-      const area = lies > 0.5 && w > 3 ? [left, top, w, high] : [middle - column / 2, TOP, column, FLOOR - TOP];
+      const area = lies > 0.5 && w > 3 ? [left, TOP, w, WORDS + 26 - TOP] : [middle - column / 2, 0, column, WORDS + 26];
+      const under = middle + (left + w / 2 - middle) * lies, said = lies < 0.5 || w > 26 ? 1 : 0; // a label stands under its bar
       set(hit, { x: area[0], y: area[1], width: Math.max(area[2], 1), height: area[3] });
-      set(number, { x: middle, y: WORDS + 4, "font-size": clamp(1.3 * column / longest, 11, 15) }, texts[j]);
-      set(word, { x: middle, y: WORDS + 22, "font-size": clamp(1.6 * column / words[j].length, 11, 13) }, words[j]);
+      set(number, { x: under, opacity: said, y: WORDS + 4, "font-size": clamp(1.3 * column / longest, 11, 15) }, texts[j]);
+      set(word, { x: under, opacity: said, y: WORDS + 22, "font-size": clamp(1.6 * column / words[j].length, 11, 13) }, words[j]);
       g.setAttribute("aria-label", `score of ${words[j]}`); g.ariaDisabled = String(!live);
       g.setAttribute("aria-valuenow", live ? masked[j] : -1e9);
       g.setAttribute("aria-valuetext", `${written(masked[j])}, weight ${weights[j].toFixed(2)}`);
@@ -126,9 +127,9 @@ class Lever {
     set(this.sum, { x: clamp(4 + reached, 30, wide - 30), y: FLOOR - LYING - 35 },
       lies > 0.5 ? (length === 1 ? "1" : `sum ${written(length)}`) : "").style.opacity = lies;
     set(this.svg, { viewBox: `0 0 ${wide} ${WORDS + 28}`, width: wide, height: WORDS + 28 });
-    const moment = Math.min(Math.max(Math.ceil(t - 1e-6), 1), MOMENTS), named = `√${Math.round(root ** 2)}`;
+    const moment = Math.min(Math.ceil(t - 1e-6), MOMENTS), named = `√${Math.round(root ** 2)}`;
     const held = t > 3 && isFinite(masked[this.held]) ? ` Score of “${words[this.held]}”: ${written(masked[this.held])}.` : "";
-    this.said.textContent = told(moment - 1, { top: written(now.top), wide: written(whole),
+    this.said.textContent = !moment ? "Take hold of a column and pull it up or down, then press Play." : told(moment - 1, { top: written(now.top), wide: written(whole),
       falls: !masked.every(isFinite), bare: share(1), most: share(divisor),
       root: divisor === root ? `${named} = ${written(root)}` : written(divisor) }) + held;
     set(this.of, { x: 2, y: 15 }, row.of ?? "");

@@ -104,6 +104,7 @@ def test_a_bar_the_divisor_and_the_row_are_moved_and_the_weights_follow(lever):
     go("mask")
     check(SCORES[2].tolist(), 2, 1)
     expect(bars.nth(3)).to_have_attribute("aria-disabled", "true")
+    go("sum to 1")
     expect(title).to_have_text("“red” attends to “red”: 75 %")
 
 
