@@ -11,8 +11,8 @@ from traitlets import TraitError
 from eleven_steps import sliders
 from eleven_steps.beyond.variants import VariantAttention
 from eleven_steps.checks import progress, read_class, wrong_lines
-from eleven_steps.helpers.trace import STEPS
 from eleven_steps.pictures import Picture
+from helpers.trace import STEPS
 
 NUMBER = r">(-?\d\.\d\d)<"  # in a cell
 
@@ -172,7 +172,9 @@ def test_what_is_stored_of_a_stage_does_not_answer_its_question(number):
     stage = sliders.explore_stage(step, "both")
     assert not stage.data["answered"] and "?" in stage.still.title
     stored = " ".join(map(str, stage._repr_mimebundle_().values()))
-    made, given = (set(re.findall(NUMBER, sliders.stage.still(s).svg)) for s in (step, before(step)))
+    made, given = (
+        set(re.findall(NUMBER, sliders.stage.still(s).svg)) for s in (step, before(step))
+    )
     assert not (made - given) & set(re.findall(NUMBER, stored))
     assert f"Before step {number}, {step}" in repr(stage)
 

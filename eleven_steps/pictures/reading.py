@@ -33,6 +33,11 @@ class Head:
     layer: int | None = None  # its number, where there are several
 
     @property
+    def hue(self) -> int:
+        """Which colour it has."""
+        return svg.hue(self.number, self.layer)
+
+    @property
     def name(self) -> str:
         """What the head is called: "head 1", or "layer 0, head 1"."""
         return ("" if self.layer is None else f"layer {self.layer}, ") + f"head {self.number}"
@@ -138,7 +143,7 @@ def sentence(head: Head, words: Sequence[str]) -> svg.Drawing:
     wide, high = width_of(words), 44.0 + 4 * len(words)
     tall = high + WORD_HEIGHT + svg.CELL_HEIGHT
     numbers = arcs = written = ""
-    colour = svg.head_colour(head.number, head.layer)
+    colour = svg.head_colour(head.hue)
     for i, word in enumerate(words):
         off, faded = ("", "") if i == len(words) - 1 else (' display="none"', f' opacity="{FADED}"')
         row = svg.at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
@@ -163,7 +168,7 @@ def weights_of(head: Head, query: int, wide: float) -> svg.Drawing:
     row = head.weights[query].tolist()
     return grid(
         [[per_cent(share) for share in row]],
-        [[head.number] * len(row)],
+        [[head.hue] * len(row)],
         [row],
         cell=(wide, svg.CELL_HEIGHT),
         kept=[[share > 0 or j <= query for j, share in enumerate(row)]],

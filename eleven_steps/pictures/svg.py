@@ -25,9 +25,9 @@ DARK = (
     "--jp-layout-color0:#111;--jp-border-color0:#757575}}</style>"
 )
 
-# Told apart by every kind of colour vision, also as tints on a light and on a dark ground, and none is
-# that of right, wrong or movable: found by search. The first five are of heads 0 to 4 where a model has
-# one layer, and of a second layer's; the last three are of a first layer's.
+# Told apart by every kind of colour vision, also as tints on a light and on a dark ground, and none
+# is that of right, wrong or movable: found by search. The first five are of heads 0 to 4 of a second
+# layer, or of one alone; the last three are of a first layer's.
 HEAD_COLOURS = (
     *("#1c55ce", "#c88400", "#d4b595", "#090c51", "#b0d5fc"),
     *("#3b4f6c", "#6890d5", "#544428"),
@@ -38,11 +38,14 @@ TINT = 0.36  # opaque enough to tell the heads apart, clear enough to read INK t
 FAINT, STEP = 0.06, 0.04  # where shades begin, and how far apart their ten steps are
 
 
-def head_colour(head: int | None, layer: int | None = None) -> str:
-    """Return the colour of a head of a layer, the same in every picture; None is a grey, no head's."""
-    if head is None:
-        return NEUTRAL
-    return HEAD_COLOURS[(head + FIRST * (layer == 0)) % len(HEAD_COLOURS)]
+def head_colour(head: int | None) -> str:
+    """Return the colour of a head, the same in every picture; None is a grey, for no head."""
+    return NEUTRAL if head is None else HEAD_COLOURS[head % len(HEAD_COLOURS)]
+
+
+def hue(head: int, layer: int | None = None) -> int:
+    """Return which colour a head of a layer has: a first layer's heads have their own."""
+    return head + FIRST * (layer == 0)
 
 
 @dataclass(frozen=True)

@@ -83,5 +83,5 @@ def style(*names: str) -> str:
 
 
 def script(*names: str) -> str:
-    """Return scripts as one module, without remarks and indents; the last exports what it renders."""
+    """Return scripts as one module, without remarks; the last exports what it renders."""
     return REMARK.sub("", "\n".join((HERE / f"{name}.js").read_text("utf-8") for name in names))

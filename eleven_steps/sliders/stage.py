@@ -32,7 +32,10 @@ STORY = "Anna met Bert . Anna met Lena . Anna met"  # its first six words are th
 SHORT = 6
 ASKED = {"mask": 1}  # the word a step opens with, where it is not the last: the first "met"
 CONTRAST = ("softmax", "context")  # these open where one word shares its weight between two
-NAMES = (("nearby", "the verb", "word before"), ("same word", "what followed"))  # of heads, by layer
+NAMES = (
+    ("nearby", "the verb", "word before"),
+    ("same word", "what followed"),
+)  # of heads, by layer
 SCRIPTS = ("listen", *(f"stage_{name}" for name in PARTS), "lever", "sentence", "stage")
 
 
@@ -59,9 +62,7 @@ class Stage(Live):
         self.arcs = arcs() if large else None  # where it does not run, its words still answer
         self.still = self.arcs.still if large else still(step) if answered else before(step)
         opens = None if large else step
-        made = {
-            name: whiteboard() if name == "whiteboard" else sentence(opens) for name in scenes
-        }
+        made = {name: whiteboard() if name == "whiteboard" else sentence(opens) for name in scenes}
         more = {"scene": scenes[-1]} | ({"large": True} if large else {})  # the sentence first
         super().__init__(data=page(made, step, answered, done) | more)
 
@@ -211,7 +212,9 @@ def before(step: str) -> Picture:
     given = STEPS[max(STEPS.index(step) - 1, 0)]
     if step == given:
         facts = {"x": tokens(3)[0]}
-        return draw_matrices(facts, f"Before step 1, {step}: which sizes does the code read from x?")
+        return draw_matrices(
+            facts, f"Before step 1, {step}: which sizes does the code read from x?"
+        )
     return still(given, f"Before step {STEPS.index(step) + 1}, {step}: what will it make of this?")
 
 
