@@ -35,7 +35,7 @@ ARGUMENTS = {
         torch.linspace(-1, 1, 18).view(1, 6, 3),
     ),
 }
-NO_FILMS = "arcs", "sentence", "source", "stage", "class", "lever"
+NO_FILMS = "stage", "class", "lever"
 EXPLORE = [name for name in sorted(vars(sliders)) if name.startswith("explore_")]
 EXPLORE = [name for name in EXPLORE if not name.endswith(NO_FILMS)]
 every_film = pytest.mark.parametrize("name", EXPLORE)
@@ -146,8 +146,6 @@ STORED = {  # what answers, and a change that is out of sight at first
     "lever": (lambda: sliders.explore_lever(torch.tensor([4.0, -2.4])), more),
     "lines": (lambda: sliders.break_step(wrong_lines("reformat")), more),
     "class": (lambda: sliders.explore_class(read_class(None)), more),
-    "arcs": (lambda: sliders.explore_sentence("Anna met"), lambda arcs: setattr(arcs, "page", "")),
-    "source": (sliders.explore_source, lambda linked: setattr(linked, "lit", {})),
 }
 
 

@@ -26,8 +26,8 @@ DARK = (
 )
 
 # Told apart by every kind of colour vision, also as tints on a light and on a dark ground, and none
-# is that of right, wrong or movable: found by search. The first five are of heads 0 to 4 of a second
-# layer, or of one alone; the last three are of a first layer's.
+# is that of right, wrong or movable: found by search. The first five are a second layer's heads 0
+# to 4, or those of a layer alone; the last three are a first layer's.
 HEAD_COLOURS = (
     *("#1c55ce", "#c88400", "#d4b595", "#090c51", "#b0d5fc"),
     *("#3b4f6c", "#6890d5", "#544428"),

@@ -16,10 +16,16 @@ from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.beyond.tiny import TinyModel, trace_layers
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import SHAPES, STEPS, step_source, trace
-from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_matrices, draw_tensors
-from eleven_steps.sliders.arcs import explore_arcs
+from eleven_steps.pictures import (
+    HEAD_COLOURS,
+    Head,
+    Picture,
+    draw_arcs,
+    draw_matrices,
+    draw_tensors,
+)
 from eleven_steps.sliders.lesson import at_steps, run, tokens
-from eleven_steps.sliders.live import Answers, Live, script, style
+from eleven_steps.sliders.live import Live, script, style
 
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}
@@ -59,8 +65,7 @@ class Stage(Live):
         done: Collection[str] = (),
         large: bool = False,
     ):
-        self.arcs = arcs() if large else None  # where it does not run, its words still answer
-        self.still = self.arcs.still if large else still(step) if answered else before(step)
+        self.still = arcs() if large else still(step) if answered else before(step)
         opens = None if large else step
         made = {name: whiteboard() if name == "whiteboard" else sentence(opens) for name in scenes}
         more = {"scene": scenes[-1]} | ({"large": True} if large else {})  # the sentence first
@@ -73,10 +78,6 @@ class Stage(Live):
         data = {key: value for key, value in self.data.items() if key != "done"}
         every = json.dumps([data, numbers(json.dumps(self.data["scenes"]))])
         return says, "all steps at all sizes", every
-
-    def stored(self) -> str:
-        """Return as HTML what is shown where no view is."""
-        return self.arcs._repr_mimebundle_()["text/html"] if self.arcs else super().stored()
 
 
 def explore_stage(
@@ -117,10 +118,11 @@ def whiteboard() -> dict[str, Any]:
     return scene_of(tokens(6), layers, SIZES, START)
 
 
-def arcs() -> Answers:
-    """Return the sentence with what its words attend to in the layer of the stage."""
+def arcs() -> Picture:
+    """Draw the sentence with what its words attend to in the layer of the stage."""
     seen = load_sentence()
-    return explore_arcs(seen.steps[6].tensors["weights"][0], seen.words)
+    weights = seen.steps[6].tensors["weights"][0]
+    return draw_arcs([Head(each, head, 1) for head, each in enumerate(weights)], seen.words)
 
 
 def sentence(step: str | None = None) -> dict[str, Any]:

@@ -36,7 +36,6 @@ function sweep({ sizes: { tokens, dOut } }, n, u) {
 // How far a cell has come of its way in step n, whose happening is at u from 0 to 1.
 function progress(it, { kind, r, c, h }, n, u) {
   const { tokens, dOut } = it.sizes, made = MADE[n].includes(kind);
-  if (made && n === 8) return +(u >= (r + 0.97) / tokens);
   if (made) return clamp(5 * (sweep(it, n, u) - r * (n === 5 ? tokens : dOut) - c - 0.8));
   if (!PIECES[n]) return ease(2.5 * u);
   if (n === 10) u = (u - FAILS) / (1 - FAILS); // view has failed first
@@ -277,27 +276,12 @@ class Painter {
   // While a number is made, its arithmetic stands on the card.
   forming(cell) { if (!this.it.hand.hold) this.it.page.tell(explained(this.it, cell, this.it.step)); }
 
-  // What happens between cells while a step does: a row and a column meet and become a number (2, 5,
-  // 11), the triangle falls (6), weighted rows of values stack up (8), rows and columns are counted (1).
+  // What happens between cells while a step does: a row and a column meet and become a number.
   act(moment) {
-    const { it } = this, { n, u } = moment, { tokens, dOut, dIn } = it.sizes;
+    const { it } = this, { n, u } = moment, { tokens, dOut } = it.sizes;
     const at = (cell) => [...where(it, moment, cell)].slice(0, 4);
     const of = (kind, k) => it.list[it.first[kind] + k];
-    if (n === 1) {
-      const k = Math.floor(2 * u * tokens), j = Math.floor((2 * u - 1) * dIn);
-      const line = (i) => (u < 0.5 ? range(dIn, (c) => i * dIn + c) : range(tokens, (r) => r * dIn + i));
-      const most = u < 0.5 ? k : j;
-      for (let i = 0; i <= most; i++) { // rows are counted, then columns
-        const [x, y, w, h] = around(line(i).map((cell) => at(of("x", cell))));
-        const beside = u < 0.5 ? [x + w + 14, y + h / 2] : [x + w / 2, y + h + 10];
-        if (i === most) this.frame([x, y, w, h]);
-        if (i < most && w < 16) continue; // too narrow for all
-        this.fill(beside[0] - 9, beside[1] - 8, 18, 16, this.paper);
-        this.write(`${i + 1}`, ...beside, this.fonts.bold, this.hold);
-      }
-    } else if (n === 6) this.fall(moment);
-    else if (n === 8) this.stack(u, at, of);
-    else if (FACTORS[n]) {
+    if (FACTORS[n]) {
       const wide = n === 5 ? tokens : dOut, done = Math.min(sweep(it, n, u), tokens * wide - 1e-6);
       const k = Math.floor(done), s = ease((done % 1 - 0.3) / 0.5);
       const blocks = n === 5 ? range(it.sizes.heads, (h) => of("scores", h * tokens * tokens + k))
@@ -320,45 +304,6 @@ class Painter {
       }
       this.forming(blocks[0]);
     }
-  }
-
-  fall(moment) {
-    const { it } = this;
-    for (const cell of moment.laid.shown) {
-      const fallen = (moment.u - landing(it.sizes.tokens, cell.r, cell.c)) / 0.3;
-      if (cell.kind !== "scores" || cell.c <= cell.r || fallen <= 0 || fallen >= 1) continue;
-      const [x, y, w, h] = where(it, moment, cell);
-      const above = 70 * (1 - ease(fallen)), opacity = COVERED * clamp(2 * fallen);
-      this.fill(x + 0.5, y - above + 0.5, w - 1, h - 1, this.soft, opacity);
-    }
-  }
-
-  // Rows of values, each as high as its weight, stack up to a row of context.
-  stack(u, at, of) {
-    const { it } = this, { tokens, dOut, heads } = it.sizes, dim = it.headDim;
-    const i = Math.min(tokens - 1, Math.floor(u * tokens)), turn = (u * tokens - i) * (i + 1) / 0.94;
-    const last = Math.min(i, Math.floor(turn));
-    for (let h = 0; h < heads; h++) {
-      const first = (h * tokens + i) * tokens;
-      const rows = (kind, r) => range(dim, (e) => at(of(kind, r * dOut + h * dim + e)));
-      const context = rows("context", i);
-      for (let j = 0, below = 0; j <= last; j++) {
-        const weight = it.mine[7].weights[first + j], s = ease((turn - j) / 0.8);
-        rows("values", j).forEach(([x, y, w, high], e) => {
-          const [left, top, wide, all] = context[e];
-          const strip = [left, top + all * (1 - below - weight), wide, all * weight];
-          const [a, b, c, d] = between([x, y, w, high], strip, s);
-          this.fill(a + 1, b, c - 2, d - 0.5, this.heads[h], clamp(1.5 * s) * (0.5 - 0.3 * j / tokens));
-          if (c > 16) this.frame([a + 2, b + 1, s && c - 4, d - 2.5], this.heads[h]);
-          const cell = of("values", j * dOut + h * dim + e), [size, short] = this.sizeOf(w, high);
-          if (s > 0 && size && d >= size) this.write(written(it.value(cell, 8), short), a + c / 2, b + d / 2, `${size}px ${this.family}`, this.ink, c - 4);
-        });
-        below += weight;
-      }
-      this.frame(at(of("scores", first + last)));
-      this.frame(around(rows("values", last)));
-    }
-    this.forming(of("context", i * dOut));
   }
 
   // What a number that is pointed at comes from (solid) and goes to (dashed).
