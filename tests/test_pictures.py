@@ -302,7 +302,7 @@ def test_a_chart_takes_the_colours_of_the_page():
     assert len({line["marker"] for line in LINES.values()}) == len(LINES)
 
 
-# What is wrong, right, or can be moved, in both themes, as look.css and stage.css have it.
+# What is wrong, right, or can be moved, in both themes, as look.css has it.
 MEANINGS = re.compile(r"--(?:hold|wrong|right): light-dark\((#\w{6}), (#\w{6})\)")
 
 
@@ -323,9 +323,9 @@ def test_a_head_has_one_colour_in_all_pictures_and_none_that_means_something_els
             for picture in drawn:
                 assert {c for c in HEAD_COLOURS if c in picture.svg} == {own}, (layer, head)
     assert len({hue(h, layer) for layer, many in enumerate(NUM_HEADS) for h in range(many)}) == 5
-    styles = "".join((folder / name).read_text("utf-8") for name in ("look.css", "stage.css"))
+    styles = (folder / "look.css").read_text("utf-8")
     meant = [rgb(colour) for pair in MEANINGS.findall(styles) for colour in pair]
-    assert len(meant) == 8
+    assert len(meant) == 6
     every = np.array([rgb(colour) for colour in HEAD_COLOURS] + meant) / 255
     places = cspace_convert(every, "sRGB1", "CAM02-UCS")
     for head, other in itertools.product(places[: len(HEAD_COLOURS)], places[len(HEAD_COLOURS) :]):

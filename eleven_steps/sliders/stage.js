@@ -291,7 +291,8 @@ class Stage {
       const { one, all, back, pull, steps } = this.page, { head, scope, meets } = target.closest("button")?.dataset ?? {};
       if (target === pull) this.speaking().opened(this.page.sentence.most);
       else if (target === steps) {
-        this.page.open("steps"); this.arrange(); this.playhead.show(TURN); this.page.one.focus();
+        this.page.open("steps"); this.arrange(); this.playhead.show(TURN);
+        this.page.one.focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
       } else if (meets) { this.set({ tokens: this.sizes.tokens === this.scene.most ? 6 : this.scene.most }); this.ask(this.sizes.tokens - 1); }
       else if (target.closest(".through")) this.follow(Number(head));
       else if (scope === "hand") this.choose("whiteboard");

@@ -74,7 +74,8 @@ class Stage(Live):
     def states(self) -> tuple[str, str, str]:
         """Return what there is to move, and the numbers of every state."""
         scenes = ", ".join(self.data["scenes"])
-        says = f"the stage: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
+        what = "the sentence" if self.data.get("large") else "the stage"
+        says = f"{what}: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
         data = {key: value for key, value in self.data.items() if key != "done"}
         every = json.dumps([data, numbers(json.dumps(self.data["scenes"]))])
         return says, "all steps at all sizes", every

@@ -196,7 +196,8 @@ class Hand {
       const value = it.value(cell, it.step);
       return this.held = { value: isFinite(value) ? value : it.made[5].scores[cell.at] };
     };
-    onDrag(board, take, ({ value }, right, up) => this.hold && this.move(value + up * this.by(this.hold.cell, PIXELS)),
+    const way = (right, up) => (Math.abs(right) > Math.abs(up) ? right : up); // a pull sideways moves it as well
+    onDrag(board, take, ({ value }, right, up) => this.hold && this.move(value + way(right, up) * this.by(this.hold.cell, PIXELS)),
       () => { this.held = null; this.release(); });
     board.addEventListener("pointerover", (event) => this.held || it.point(cellOf(event)));
     board.addEventListener("pointerleave", ({ pointerType }) => // what a finger tapped stays

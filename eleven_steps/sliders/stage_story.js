@@ -181,7 +181,7 @@ class Story {
     const open = { 1: [100, 132], 2: [42, 96], 5: [86, 120], 7: [PANEL, 60], 8: [166, 170], 10: [146, 46], 11: [74, 44] }[n];
     if (open && !u && this.p < n) { // what has not happened yet
       pen.box("open", [left, open[0], whole, open[1]], { class: "open", opacity: clamp(3 * this.along(n) / TURN - 2) }, 2);
-      pen.words("open?", "?", left + whole / 2, open[0] + open[1] / 2 + 8, { class: "soft", "font-size": 24, opacity: clamp(3 * this.along(n) / TURN - 2) });
+      pen.words("open?", "?", left + whole / 2, open[0] + open[1] / 2 + 8, { class: "ask", opacity: clamp(3 * this.along(n) / TURN - 2) });
     }
     const { pointed, kin, steps } = it, rest = p => p[2] > 0;
     if (pointed && kin && this.p === n && !it.hand.hold) {

@@ -43,6 +43,7 @@ TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 # What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
+PREFACE = "00_tensors"  # for whom torch is new: before the evening, not in it
 LAB_ONLY, SOLUTION, DEEPER = "lab", "solution", "deeper"
 ONLY_READ = frozenset({LAB_ONLY})
 SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
@@ -162,7 +163,7 @@ def close_folds(cells: list[NotebookNode]) -> None:
 
 def around(name: str) -> dict[str, str]:
     """Return names and titles of the notebooks before and after one, where there are such."""
-    names = list(COURSE)
+    names = sorted(COURSE, key=lambda one: one != PREFACE)
     if name not in names:
         return {}
     place = names.index(name)
