@@ -171,7 +171,7 @@ class Stage {
 
   anew() {
     this.compute(); this.page.worth(); this.page.say(); this.page.foretell();
-    if (this.scope === "word" && this.step > 6) this.relay(); // its shares lie elsewhere
+    if (this.scope === "word" && this.step > 6) { this.steps = this.story.arrange(); this.page.shares(); }
     this.soon(); this.later(40);
   }
 

@@ -5,6 +5,8 @@ const PLACES = ["title", "why", "choices", "back", "pull", "steps", "row", "code
 const SCOPES = { word: "one word", head: "all words", all: "all heads", hand: "check by hand" };
 const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
 
+const placed = ([x, y, w, h]) => `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+
 class StagePage {
   constructor(it, el) {
     const { steps, scenes, done = [] } = it.data, names = Object.keys(scenes);
@@ -161,7 +163,7 @@ class StagePage {
   placeLever() {
     const { x, y, w, h } = this.it.boards[7].lever;
     this.pulled ??= new Lever(this.lever, this.it.hand.lever());
-    this.lever.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+    this.lever.style.cssText = placed([x, y, w, h]);
     this.pulled.wide = this.root.dataset.opened === "row" ? Math.min(620, this.row.clientWidth) : w;
     this.lift(this.it.step === 7 && (this.it.scope !== "word" || this.root.dataset.opened === "row") ? 1 : 0);
   }
@@ -184,10 +186,9 @@ class StagePage {
     const here = new Set(shown.map(({ k }) => k)); // what is not hidden for a moment keeps the focus
     this.elements.forEach((element, k) => { element.hidden = !here.has(k); });
     for (const cell of shown) {
-      const [x, y, w, h] = it.steps[n].at(cell.k);
       const element = this.elements[cell.k] ??= this.cells.appendChild(
         Object.assign(document.createElement("i"), { k: cell.k }));
-      element.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+      element.style.cssText = placed(it.steps[n].at(cell.k));
       element.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
       const differs = n === it.own?.open && it.differs[nameOf(cell.kind, n)]?.[cell.at];
       element.className = `${cell.kind}${differs ? " wrong" : ""}`;
@@ -197,6 +198,12 @@ class StagePage {
       stops.add(cell.kind);
     }
     this.worth();
+  }
+
+  // A ribbon's parts lie elsewhere once its shares have changed.
+  shares() {
+    const laid = this.it.steps[this.it.step];
+    for (const { kind, k } of laid.shown) if (kind === "scores") this.elements[k].style.cssText = placed(laid.at(k));
   }
 
   // Let Tab go to this number, the one of its tensor.
