@@ -177,11 +177,12 @@ class StagePage {
 
   // Lay an element over each number of the step, where it comes to rest.
   cover() {
-    const { it } = this, n = it.step, { shown, need, index } = it.steps[n], stops = new Set();
+    const { it } = this, n = it.step, { need, index } = it.steps[n], stops = new Set(), key = `${n} ${it.p === n}`;
     this.moving = it.p !== n && Math.abs(it.p - n + 1 - TURN) > 1e-6;
     this.cells.classList.toggle("moving", this.moving);
-    if (this.covered === n || it.playhead.scrubbing) return;
-    this.covered = n;
+    if (this.covered === key || it.playhead.scrubbing) return;
+    this.covered = key;
+    const shown = it.steps[n].shown.filter(({ kind }) => it.p === n || !isNew(kind, n)); // no answer before the press
     this.field.style.width = need > it.laid + 1 ? `${need}px` : "";
     const here = new Set(shown.map(({ k }) => k)); // what is not hidden for a moment keeps the focus
     this.elements.forEach((element, k) => { element.hidden = !here.has(k); });
@@ -203,7 +204,7 @@ class StagePage {
   // A ribbon's parts lie elsewhere once its shares have changed.
   shares() {
     const laid = this.it.steps[this.it.step];
-    for (const { kind, k } of laid.shown) if (kind === "scores") this.elements[k].style.cssText = placed(laid.at(k));
+    for (const { kind, k } of laid.shown) if (kind === "scores" && this.elements[k]) this.elements[k].style.cssText = placed(laid.at(k));
   }
 
   // Let Tab go to this number, the one of its tensor.

@@ -92,6 +92,12 @@ def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, senten
     for asked, head in ((tokens - 1, 1), (2, 0)):
         page.evaluate("([i, h]) => (stage.follow(h), stage.ask(i))", [asked, head])
         for number, step in enumerate(steps, 1):
+            page.evaluate("n => stage.playhead.show(n - 0.6)", number)  # before the press
+            given = {cell.split(".")[0] for cell in page.evaluate(CELLS)}
+            new = (
+                set(step.tensors) - set(steps[max(number - 2, 0)].tensors) if number > 1 else set()
+            )
+            assert not given & new, "what stands there answers the question"
             page.evaluate("n => stage.playhead.show(n)", number)
             shown, seen = page.evaluate(CELLS), set()
             for cell, value in shown.items():
@@ -142,6 +148,7 @@ def test_what_can_be_dragged_looks_like_it(page, address, scheme):
 
 
 def test_a_number_of_x_is_dragged_and_given_back(page, stage):
+    page.evaluate("stage.playhead.show(5)")
     before, room = page.evaluate(CELLS), stage.bounding_box()
     x = stage.locator("[data-cell='x.0.1.2']")
     box = x.bounding_box()
