@@ -3,7 +3,8 @@
 
 function render({ model, el }) {
   const { says, tables: instead, voice, stage } = model.get("data");
-  const told = made("p", { className: `says verdict ${voice ? "right" : ""}` }, ...says.split("`").map((text, k) =>
+  const state = voice ? "right" : stage.own.state === "wrong" ? "wrong" : "open", sign = { right: "✓ ", wrong: "✗ ", open: "" }[state];
+  const told = made("p", { className: `says verdict ${state}` }, sign, ...says.split("`").map((text, k) =>
     (k % 2 ? made("code", { textContent: text }) : text)));
   const place = made("div");
   el.classList.add("live", "own");
