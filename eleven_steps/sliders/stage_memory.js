@@ -47,7 +47,7 @@ class Memory {
     }
     for (let k = 1; k < many; k++) if (step > 3 || stored[k].h) { // a fence before each piece
       const drop = step === 3 ? ease(clamp(2 * u)) : 1;
-      pen.put(`post ${k}`, "path", { d: `M${left + k * piece} ${ribbon - 5}v${(high + 10) * drop}`, class: stored[k].h && step < 5 ? "fence" : "rule faint", opacity: drop * (1 - copy) });
+      pen.put(`post ${k}`, "path", { d: `M${left + k * piece} ${ribbon - 5}v${(high + 6) * drop}`, class: stored[k].h && step < 5 ? "fence" : "rule faint", opacity: drop * (1 - copy) });
     }
     this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.before(step), at, to, name, many });
     const now = this.strides(step, u > (step === 10 ? 0.9 : 0.3)), shapes = `strides (${now.join(", ")})`;

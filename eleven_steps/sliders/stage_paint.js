@@ -224,7 +224,7 @@ class Painter {
     if (size && written(value) !== written(value - delta)) return [delta > 0 ? this.right : this.wrong, 0.1 + 0.4 * clamp(2 * size / most)];
     if (this.it.hand.hold) return [this.band, 1];
     if (value === -Infinity) return [this.soft, COVERED];
-    return [this.heads[cell.h] ?? this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
+    return [step > 2 && this.heads[cell.h] || this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
   }
 
   // One number: its colour, stronger where no digits have to be read through it, and its digits.

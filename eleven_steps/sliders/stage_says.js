@@ -102,8 +102,9 @@ function yours({ own, differs, data, steps }, n) {
 
 // The row that is worth a look: the one in hand; in step 7 the one with most to share out, else where a
 // token attends most to another, the last one if there is little between them.
-function rowOfNote({ row, made, step, sizes: { heads, tokens } }) {
+function rowOfNote({ row, reader, head, asked, made, step, sizes: { heads, tokens } }) {
   if (row?.layer) return row;
+  if (reader) return { h: head, r: asked };
   const all = range(heads, (h) => range(tokens, (r) => ({ h, r }))).flat(), { weights } = made[7];
   const sharesOf = ({ h, r }) => weights.subarray((h * tokens + r) * tokens, (h * tokens + r) * tokens + r + 1);
   const worth = (cell) => (step === 7 ? -sum([...sharesOf(cell)].map((share) => share && share * Math.log(share)))
