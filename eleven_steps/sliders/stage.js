@@ -45,7 +45,7 @@ class Stage {
 
   begin() {
     this.words = this.scene.words && [...this.scene.words];
-    this.input = floats(this.scene.x);
+    this.input = floats(this.scene.x); this.swapped = false;
     this.off = new Set(); // heads that are switched off, "layer,head"
     this.query = this.scene.asked ?? null; // the word that is asked, the last one if none is
     this.moved = new Map(); // the numbers that a hand has moved, the newest last

@@ -249,11 +249,11 @@ function lowEnough(plan, step, tall) {
 // when it is over, its words and frames, and how wide and high all of that is.
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
-  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall - Memory.room(k + 1))), steps = [null];
-  const high = Math.max(narrow ? 0 : tall, ...chosen.map(({ need, dock }, k) => Math.max(need, dock.h) + Memory.room(k + 1)));
+  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall - it.memory.room(k + 1))), steps = [null];
+  const high = Math.max(narrow ? 0 : tall, ...chosen.map(({ need, dock }, k) => Math.max(need, dock.h) + it.memory.room(k + 1)));
   chosen.forEach(({ dock, aside, above, tree, need }, k) => { // all are as high as the highest: nothing below moves
     const wide = Math.max(room, aside + tree.w + 8, dock.w + 4), laid = new Laid(it, wide, high);
-    const seen = Math.max(tall - Memory.room(k + 1), need); // what fits into a window stands in its middle
+    const seen = Math.max(tall - it.memory.room(k + 1), need); // what fits into a window stands in its middle
     place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (seen - dock.h) / 2)), laid.leaf);
     place(tree, aside + Math.max(4, (Math.min(wide, room) - aside - tree.w) / 2),
       above + Math.max(2, narrow ? 8 : (seen - above - tree.h) / 2), laid.leaf);

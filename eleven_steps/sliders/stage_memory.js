@@ -7,8 +7,9 @@ const MEMORY = 104, MEMORIES = { 3: "values", 4: "values", 9: "context", 10: "co
 class Memory {
   constructor(it) { this.it = it; }
 
-  // How high a step's ribbon is, none if the step does not change how memory is read.
-  static room(step) { return MEMORIES[step] ? MEMORY : 0; }
+  // How high a step's ribbon is: none if the step does not change how memory is read, nor for a class
+  // of one's own, whose memory is not known.
+  room(step) { return MEMORIES[step] && !this.it.own ? MEMORY : 0; }
 
   // Pieces of memory, a head of a token each, in the order of storage: of step 9 head by head.
   pieces(byHead) {
@@ -26,7 +27,7 @@ class Memory {
 
   draw(pen, p) {
     const { it } = this, step = it.step, kind = MEMORIES[step];
-    if (!kind) return;
+    if (!this.room(step)) return;
     const u = clamp(Math.round(1e6 * (p - step + 1 - TURN)) / 1e6 / (1 - TURN)), word = it.scope === "word", [left, whole] = word ? it.story.all : [8, Math.min(it.laid, it.room) - 16];
     const top = word ? PANEL : it.high - MEMORY, { dOut, tokens, heads } = it.sizes, dim = it.headDim, many = tokens * heads;
     const stored = this.pieces(step > 8), copy = step === 10 ? ease(clamp((u - FAILS) / 0.5)) : 0, fails = step === 10 && u > 0 && u < FAILS;
