@@ -73,13 +73,15 @@ class Sentence {
       button.dataset.word = i; button.ariaPressed = String(i === query);
       button.title = i === query && vocabulary ? "press again to swap this word" : "";
     });
-    buttons(this.chips, heads.map(({ layer, head }) => `<b>${names[layer][head]}</b> layer ${layer}, head ${head}`), (k) => this.says.switched(k))
+    buttons(this.chips, heads.map(({ layer, head }) => `<b>${names[layer][head]}</b> layer ${layer}, head ${head}`),
+      (k) => this.says.switched(k))
       .forEach((button, k) => {
         const { layer, head, off } = heads[k];
         button.ariaPressed = String(!off);
         button.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
       });
-    this.next.innerHTML = `<em>what comes next${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` + next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
+    this.next.innerHTML = `<em>what comes next${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` +
+      next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
       share.toFixed(2)}</span>`).join("");
     const shown = heads.map((head, k) => ({ ...head, k })).filter(({ row, off }) => row && !off);
     const ours = shown.filter(({ layer, head }) => !row || layer === row.layer && head === row.h);
@@ -97,7 +99,8 @@ class Sentence {
 
   // The first layer's arcs above the words, the second's below.
   arcs(words, query, shown) {
-    const { offsetTop: top, offsetHeight: high, clientWidth: wide } = this.spoken, { paddingTop } = getComputedStyle(this.said);
+    const { offsetTop: top, offsetHeight: high, clientWidth: wide } = this.spoken,
+      { paddingTop } = getComputedStyle(this.said);
     this.laid = wide;
     if (!wide) return;
     const room = parseFloat(paddingTop), height = this.said.clientHeight, at = [...this.spoken.children].map((word) =>

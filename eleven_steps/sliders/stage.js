@@ -103,13 +103,16 @@ class Stage {
     const heads = (layer, many, made) => range(many, (head) =>
       ({ layer, head, row: made[7] && rowOf(made, head), off: this.off.has(`${layer},${head}`) }));
     return {
-      read: () => ({ words: this.words.slice(0, this.sizes.tokens), names: this.data.names, query: this.asked, next: this.next,
+      read: () => ({ words: this.words.slice(0, this.sizes.tokens), names: this.data.names, query: this.asked,
+        next: this.next,
         row: this.row?.r === this.asked ? this.row : null, whatIf: this.moved.size > 0,
         before: this.off.size || this.moved.size ? this.whole : null, vocabulary: this.reader.vocabulary,
-        heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)), ...heads(1, this.sizes.heads, this.mine)] }),
+        heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)),
+          ...heads(1, this.sizes.heads, this.mine)] }),
       asked: (i) => this.ask(i),
       swapped: (i, word) => this.swap(i, word),
-      switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k]; this.turn(`${layer},${head}`); },
+      switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k];
+      this.turn(`${layer},${head}`); },
       opened: (k) => { // an arc is pulled open: its row as bars
         const { layer, head } = this.page.sentence.says.read().heads[k];
         this.row = { layer, h: head, r: this.asked };
@@ -123,7 +126,8 @@ class Stage {
   // Ask a word: the lever takes its row, in the head where it attends most to another.
   ask(i) {
     const { heads, tokens } = this.sizes;
-    const most = (h) => Math.max(0, ...this.made[7].weights.subarray((h * tokens + i) * tokens, (h * tokens + i) * tokens + i));
+    const most = (h) => Math.max(0, ...this.made[7].weights.subarray((h * tokens + i) * tokens,
+      (h * tokens + i) * tokens + i));
     this.query = i;
     const best = range(heads).reduce((one, other) => (most(other) > most(one) ? other : one));
     this.row = { layer: 1, h: this.root.dataset.large === "true" ? best : this.head, r: i };
@@ -138,8 +142,10 @@ class Stage {
   }
 
   // Follow another head; look at one word, all words or all heads.
-  follow(head) { this.head = head; if (this.row) this.row = { ...this.row, layer: 1, h: head }; this.scope === "head" ? this.arrange() : this.relay(); this.page.sizes(); }
-  zoom(scope) { this.hand.release(); this.point(null); this.wish = scope; this.page.clear(); this.arrange(); this.page.sizes(); }
+  follow(head) { this.head = head; if (this.row) this.row = { ...this.row, layer: 1, h: head };
+  this.scope === "head" ? this.arrange() : this.relay(); this.page.sizes(); }
+  zoom(scope) { this.hand.release(); this.point(null); this.wish = scope; this.page.clear(); this.arrange();
+  this.page.sizes(); }
 
   get asked() { return Math.min(this.query ?? Infinity, this.sizes.tokens - 1); }
 
@@ -288,12 +294,14 @@ class Stage {
     this.root.addEventListener("input", ({ target: { dataset, values, value } }) =>
       this.set({ [dataset.size]: values[value] }));
     this.root.addEventListener("click", ({ target }) => {
-      const { one, all, back, pull, steps } = this.page, { head, scope, meets } = target.closest("button")?.dataset ?? {};
+      const { one, all, back, pull, steps } = this.page,
+        { head, scope, meets } = target.closest("button")?.dataset ?? {};
       if (target === pull) this.speaking().opened(this.page.sentence.most);
       else if (target === steps) {
         this.page.open("steps"); this.arrange(); this.playhead.show(TURN);
         this.page.one.focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
-      } else if (meets) { this.set({ tokens: this.sizes.tokens === this.scene.most ? 6 : this.scene.most }); this.ask(this.sizes.tokens - 1); }
+      } else if (meets) { this.set({ tokens: this.sizes.tokens === this.scene.most ? 6 : this.scene.most });
+      this.ask(this.sizes.tokens - 1); }
       else if (target.closest(".through")) this.follow(Number(head));
       else if (scope === "hand") this.choose("whiteboard");
       else if (scope) { this.wish = scope; this.name === "sentence" ? this.zoom(scope) : this.choose("sentence"); }

@@ -137,7 +137,8 @@ class Plan {
 
   // The weights, whose cells were the scores, beside one row of them that is pulled out as bars.
   shares(step, beside, lines) {
-    const wide = Math.min(this.it.room - 8, this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 310 : 350);
+    const wide = Math.min(this.it.room - 8,
+      this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 310 : 350);
     const made = col([this.header("weights", step, { out: true }),
       this.tensor("scores", "square", "o", lines, { stays: true })], 6);
     return (beside ? row : col)([{ lever: true, w: wide, h: LEVER }, made], 24);
@@ -204,7 +205,8 @@ function fit(plan, step, width, height) {
   const strips = colours && (step < 5 || step > 8); // features as strips, their words beside them
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));
   const sized = (tree, w, [across, down, heat]) => {
-    const ho = strips ? 13 + 0.64 * (w - least) : Math.max(LEAST_HIGH, 0.64 * w), wi = across ? Math.max(least, 0.8 * w) : heat;
+    const ho = strips ? 13 + 0.64 * (w - least) : Math.max(LEAST_HIGH, 0.64 * w),
+      wi = across ? Math.max(least, 0.8 * w) : heat;
     const hi = strips ? Math.max(11, 0.8 * ho) : down ? Math.max(LEAST_HIGH, 0.8 * ho) : colours ? 5 : heat;
     measure(tree,
       { wo: w, ho, wi, hi, wm: across ? it.least : 2 * heat, hm: down ? LEAST_HIGH : heat });
@@ -215,10 +217,12 @@ function fit(plan, step, width, height) {
   for (let most = wanted; ; most *= 1.2) for (const input of inputs) {
     const fits = (tree, w) => sized(tree, w, input).w <= room && tree.h <= most;
     const small = trees.filter((tree) => fits(tree, least));
-    if (most > wanted && small[0]) return sized(small.reduce((one, other) => (other.h < one.h ? other : one)), least, input);
+    if (most > wanted && small[0]) return sized(small.reduce((one, other) => (other.h < one.h ? other : one)), least,
+      input);
     const sizes = small.map((tree) => {
       let w = least;
-      for (let by = ((plan.narrow && step === 7 ? Math.max(36, least + 2) : LARGEST) - least) / 2; by > 1; by /= 2) if (fits(tree, w + by)) w += by;
+      for (let by = ((plan.narrow && step === 7 ? Math.max(36, least + 2) : LARGEST) - least) / 2; by > 1;
+      by /= 2) if (fits(tree, w + by)) w += by;
       return w;
     });
     const k = sizes.findIndex((w) => w > 0.85 * Math.max(...sizes));
@@ -250,7 +254,8 @@ function lowEnough(plan, step, tall) {
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
   const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall - it.memory.room(k + 1))), steps = [null];
-  const high = Math.max(narrow ? 0 : tall, ...chosen.map(({ need, dock }, k) => Math.max(need, dock.h) + it.memory.room(k + 1)));
+  const high = Math.max(narrow ? 0 : tall,
+    ...chosen.map(({ need, dock }, k) => Math.max(need, dock.h) + it.memory.room(k + 1)));
   chosen.forEach(({ dock, aside, above, tree, need }, k) => { // all are as high as the highest: nothing below moves
     const wide = Math.max(room, aside + tree.w + 8, dock.w + 4), laid = new Laid(it, wide, high);
     const seen = Math.max(tall - it.memory.room(k + 1), need); // what fits into a window stands in its middle

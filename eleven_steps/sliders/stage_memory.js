@@ -22,38 +22,53 @@ class Memory {
   strides(step, after) {
     const { tokens, heads, dOut } = this.it.sizes, dim = this.it.headDim, all = tokens * dOut;
     return { 3: after ? [all, dOut, dim, 1] : [all, dOut, 1], 4: after ? [all, dim, dOut, 1] : [all, dOut, dim, 1],
-      9: after ? [all, dim, tokens * dim, 1] : [all, tokens * dim, dim, 1], 10: after ? [all, dOut, 1] : [all, dim, tokens * dim, 1] }[step];
+      9: after ? [all, dim, tokens * dim, 1] : [all, tokens * dim, dim, 1],
+        10: after ? [all, dOut, 1] : [all, dim, tokens * dim, 1] }[step];
   }
 
   draw(pen, p) {
     const { it } = this, step = it.step, kind = MEMORIES[step];
     if (!this.room(step)) return;
-    const u = clamp(Math.round(1e6 * (p - step + 1 - TURN)) / 1e6 / (1 - TURN)), word = it.scope === "word", [left, whole] = word ? it.story.all : [8, Math.min(it.laid, it.room) - 16];
-    const top = word ? PANEL : it.high - MEMORY, { dOut, tokens, heads } = it.sizes, dim = it.headDim, many = tokens * heads;
-    const stored = this.pieces(step > 8), copy = step === 10 ? ease(clamp((u - FAILS) / 0.5)) : 0, fails = step === 10 && u > 0 && u < FAILS;
+    const u = clamp(Math.round(1e6 * (p - step + 1 - TURN)) / 1e6 / (1 - TURN)), word = it.scope === "word",
+      [left, whole] = word ? it.story.all : [8, Math.min(it.laid, it.room) - 16];
+    const top = word ? PANEL : it.high - MEMORY, { dOut, tokens, heads } = it.sizes, dim = it.headDim,
+      many = tokens * heads;
+    const stored = this.pieces(step > 8), copy = step === 10 ? ease(clamp((u - FAILS) / 0.5)) : 0,
+      fails = step === 10 && u > 0 && u < FAILS;
     const reads = step === 3 || step === 10 ? this.pieces(false) : this.pieces(step === 4); // once the step is over
     const piece = whole / many, ribbon = top + 44, high = 26, name = ({ i, h }) => `${i} ${h}`;
     const placeOf = (list) => Object.fromEntries(list.map((one, k) => [name(one), left + k * piece]));
-    const at = placeOf(stored), to = placeOf(this.pieces(false)), tone = (h) => (step === 3 && u < 0.05 ? "var(--soft)" : it.story.tone(h));
+    const at = placeOf(stored), to = placeOf(this.pieces(false)),
+      tone = (h) => (step === 3 && u < 0.05 ? "var(--soft)" : it.story.tone(h));
     const values = it.mine[step][kind];
     for (const one of stored) {
-      const from = at[name(one)], s = ease(clamp(copy * (many + 3) - this.pieces(false).findIndex((each) => name(each) === name(one)), 0, 3) / 3);
-      const x = from + (to[name(one)] - from) * s, y = ribbon - Math.sin(Math.PI * s) * 24, mine = !word || one.i === it.asked;
+      const from = at[name(one)], s = ease(clamp(copy * (many + 3) - this.pieces(false).findIndex((each) =>
+        name(each) === name(one)), 0, 3) / 3);
+      const x = from + (to[name(one)] - from) * s, y = ribbon - Math.sin(Math.PI * s) * 24,
+        mine = !word || one.i === it.asked;
       const numbers = values.subarray(one.i * dOut + one.h * dim, one.i * dOut + (one.h + 1) * dim);
-      pen.box(`cloth ${name(one)}`, [x + 0.5, y, piece - 1, high], { fill: tone(one.h), "fill-opacity": mine ? 0.3 : 0.13 });
-      if (piece / dim > 30) numbers.forEach((number, e) => pen.words(`stored ${name(one)} ${e}`, written(number), x + (e + 0.5) * piece / dim, y + 18, { "font-size": 12 }));
-      else pen.spark(`stored ${name(one)}`, [x + 1, y + 1, piece - 2, high - 2], numbers, it.most[kind], tone(one.h), mine ? 1 : 0.45);
-      if (one.h === 0 || step > 8 && s < 0.5) pen.words(`owner ${name(one)}`, this.it.word(one.i), x + piece / 2 * (step > 8 && s < 0.5 ? 1 : heads), ribbon + high + 14,
+      pen.box(`cloth ${name(one)}`, [x + 0.5, y, piece - 1, high],
+        { fill: tone(one.h), "fill-opacity": mine ? 0.3 : 0.13 });
+      if (piece / dim > 30) numbers.forEach((number, e) =>
+        pen.words(`stored ${name(one)} ${e}`, written(number), x + (e + 0.5) * piece / dim, y + 18,
+          { "font-size": 12 }));
+      else pen.spark(`stored ${name(one)}`, [x + 1, y + 1, piece - 2, high - 2], numbers, it.most[kind], tone(one.h),
+        mine ? 1 : 0.45);
+      if (one.h === 0 || step > 8 && s < 0.5) pen.words(`owner ${name(one)}`, this.it.word(one.i),
+        x + piece / 2 * (step > 8 && s < 0.5 ? 1 : heads), ribbon + high + 14,
         { class: "soft", "font-size": 11, opacity: step > 8 ? Math.abs(1 - 2 * s) * (piece > 20 ? 1 : 0) : 1 });
     }
     for (let k = 1; k < many; k++) if (step > 3 || stored[k].h) { // a fence before each piece
       const drop = step === 3 ? ease(clamp(2 * u)) : 1;
-      pen.put(`post ${k}`, "path", { d: `M${left + k * piece} ${ribbon - 5}v${(high + 6) * drop}`, class: stored[k].h && step < 5 ? "fence" : "rule faint", opacity: drop * (1 - copy) });
+      pen.put(`post ${k}`, "path", { d: `M${left + k * piece} ${ribbon - 5}v${(high + 6) * drop}`,
+        class: stored[k].h && step < 5 ? "fence" : "rule faint", opacity: drop * (1 - copy) });
     }
-    this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.before(step), at, to, name, many });
+    this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.before(step), at, to, name,
+      many });
     const now = this.strides(step, u > (step === 10 ? 0.9 : 0.3)), shapes = `strides (${now.join(", ")})`;
     pen.words("strides", shapes, left + whole, top + (it.narrow ? 4 : MEMORY - 6), { class: "end code" });
-    pen.words("memory", this.says(step, u, fails, kind), left, top + MEMORY - 6, { class: fails ? "start wrong" : "start" });
+    pen.words("memory", this.says(step, u, fails, kind), left, top + MEMORY - 6,
+      { class: fails ? "start wrong" : "start" });
   }
 
   before(step) { return this.pieces(step === 9); }
@@ -70,9 +85,11 @@ class Memory {
     const draw = (key, order, places, shown, cut = many) => order.forEach((one, k) => {
       const from = places[name(one)], next = order[k + 1] && places[name(order[k + 1])], lies = k < cut;
       if (!lies || shown < 0.01) return;
-      pen.put(`${key} along ${k}`, "path", { d: `M${from + 3} ${ribbon - 3}h${piece - 6}`, class: "thread", opacity: shown }, undefined, 2);
+      pen.put(`${key} along ${k}`, "path",
+        { d: `M${from + 3} ${ribbon - 3}h${piece - 6}`, class: "thread", opacity: shown }, undefined, 2);
       if (next === undefined || k + 1 >= cut) return;
-      const a = from + piece - 3, b = next + 3, near = Math.abs(b - a) < 10, rise = near ? 6 : Math.min(38, 12 + Math.abs(b - a) * 0.1);
+      const a = from + piece - 3, b = next + 3, near = Math.abs(b - a) < 10,
+        rise = near ? 6 : Math.min(38, 12 + Math.abs(b - a) * 0.1);
       pen.put(`${key} to ${k}`, "path", { d: `M${a} ${ribbon - 3}C${a} ${ribbon - 3 - rise} ${b} ${ribbon - 3 - rise} ${b} ${ribbon - 3}`,
         class: near ? "thread" : "thread jump", opacity: shown }, undefined, 2);
     });

@@ -1,6 +1,7 @@
 // The stage's page: what is around the numbers, and an element over each of them.
 
-const PLACES = ["title", "why", "choices", "back", "pull", "steps", "row", "code", "knobs", "words", "one", "all", "strip", "through",
+const PLACES = ["title", "why", "choices", "back", "pull", "steps", "row", "code", "knobs", "words", "one", "all",
+  "strip", "through",
   "share", "handle", "board", "field", "cells", "drawn", "call", "card"]; // parts of the page by their class
 const SCOPES = { word: "one word", head: "all words", all: "all heads", hand: "check by hand" };
 const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
@@ -120,7 +121,8 @@ class StagePage {
 
   // What stands beside the story of a word: why a step is there, and what the scores are divided by.
   beside(n) {
-    const { it } = this, word = it.scope === "word", root = Math.sqrt(it.headDim), by = it.moved.get("divisor 1")?.value ?? root;
+    const { it } = this, word = it.scope === "word", root = Math.sqrt(it.headDim),
+      by = it.moved.get("divisor 1")?.value ?? root;
     const [slide, output] = this.share.children;
     if (this.why.textContent !== WHY[n]) this.why.textContent = WHY[n];
     this.share.style.visibility = word && n === 7 ? "" : "hidden";
@@ -147,7 +149,8 @@ class StagePage {
     };
     const bend = ([x, y], [to, end]) => `M${x} ${y}C${x} ${(y + end) / 2} ${to} ${(y + end) / 2} ${to} ${end}`;
     const ways = [], { spoken, next } = this.sentence ?? {};
-    if (cell && !cell.kind.includes("_")) ways.push(bend(spot(spoken.children[cell.r], 1), spot(this.elements[cell.k], 0)));
+    if (cell && !cell.kind.includes("_")) ways.push(bend(spot(spoken.children[cell.r], 1),
+      spot(this.elements[cell.k], 0)));
     if (cell && it.kin.next) ways.push(bend(spot(this.elements[cell.k], 0), spot(next, 1)));
     this.line.setAttribute("d", ways.join(""));
   }
@@ -204,13 +207,15 @@ class StagePage {
   // A ribbon's parts lie elsewhere once its shares have changed.
   shares() {
     const laid = this.it.steps[this.it.step];
-    for (const { kind, k } of laid.shown) if (kind === "scores" && this.elements[k]) this.elements[k].style.cssText = placed(laid.at(k));
+    for (const { kind, k } of laid.shown) if (kind === "scores" &&
+      this.elements[k]) this.elements[k].style.cssText = placed(laid.at(k));
   }
 
   // Let Tab go to this number, the one of its tensor.
   tabbed(cell) {
     for (const element of this.elements) {
-      if (element?.tabIndex === 0 && element.k !== cell.k && this.it.list[element.k].kind === cell.kind) element.tabIndex = -1;
+      if (element?.tabIndex === 0 && element.k !== cell.k &&
+        this.it.list[element.k].kind === cell.kind) element.tabIndex = -1;
     }
     const element = this.elements[cell.k];
     element.tabIndex = 0;
@@ -250,7 +255,8 @@ class StagePage {
     }
     const { scope, head } = this.it, { names, colours } = this.it.data, scoped = reader ? scope : "hand";
     for (const button of this.choices.querySelectorAll(".scope")) button.ariaPressed = String(button.dataset.scope === scoped);
-    this.through.innerHTML = !reader ? "" : range(sizes.heads, (h) => `<button data-head="${h}" aria-pressed="${h === head}"
+    this.through.innerHTML = !reader ? ""
+      : range(sizes.heads, (h) => `<button data-head="${h}" aria-pressed="${h === head}"
       style="--head:${colours[h]}"><b>${names[1][h]}</b> layer 1, head ${h}</button>`).join("") + (this.it.swapped ? ""
       : `<button data-meets="1" aria-pressed="${sizes.tokens > 6}">Anna also met Lena</button>`);
   }

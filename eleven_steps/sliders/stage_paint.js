@@ -48,7 +48,8 @@ function where(it, { n, t, u, laid, before }, cell) {
   const { now } = it.painter, at = 4 * cell.k, early = t < TURN;
   const from = early ? before?.rest ?? laid.start : laid.start, to = early ? laid.start : laid.rest;
   const s = early ? ease(t / TURN) : t < 1 ? progress(it, cell, n, u) : 1;
-  const seen = from[at + 2] > 0, then = to[at + 2] > 0, stays = STAY.has(n) && !early && (laid.stays ??= new Set(laid.ghosts)).has(cell.k);
+  const seen = from[at + 2] > 0, then = to[at + 2] > 0,
+    stays = STAY.has(n) && !early && (laid.stays ??= new Set(laid.ghosts)).has(cell.k);
   for (let z = 0; z < 4; z++) {
     const a = seen ? from[at + z] : to[at + z];
     now[z] = a + ((then ? to[at + z] : a) - a) * (stays ? 1 : s);
@@ -137,7 +138,8 @@ class Painter {
     for (const paint of still) paint();
     if (u > 0 && u < 1) this.act(moment);
     if (n === 7 && t >= TURN) { // the row that the lever has in hand
-      const { h, r } = rowOfNote(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r && cell.kind === "scores");
+      const { h, r } = rowOfNote(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r &&
+        cell.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }
     it.page.lift(n === 7 ? t : 0);
@@ -221,7 +223,8 @@ class Painter {
   // The colour of a number and how strong it is.
   shade(cell, step, value, delta) {
     const most = this.it.most[nameOf(cell.kind, step)], size = Math.abs(delta);
-    if (size && written(value) !== written(value - delta)) return [delta > 0 ? this.right : this.wrong, 0.1 + 0.4 * clamp(2 * size / most)];
+    if (size && written(value) !== written(value - delta)) return [delta > 0 ? this.right : this.wrong,
+      0.1 + 0.4 * clamp(2 * size / most)];
     if (this.it.hand.hold) return [this.band, 1];
     if (value === -Infinity) return [this.soft, COVERED];
     return [step > 2 && this.heads[cell.h] || this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
@@ -249,7 +252,8 @@ class Painter {
   }
 
   digits(cell, value, delta, x, y, w, h, opacity, strength) {
-    const { it, pen } = this, moved = delta && written(value) !== written(value - delta), [size, short] = this.sizeOf(w, h);
+    const { it, pen } = this, moved = delta && written(value) !== written(value - delta),
+      [size, short] = this.sizeOf(w, h);
     pen.globalAlpha = opacity;
     if (moved) { // which way, and how far
       const long = Math.max(2, (strength - 0.1) * 2.5 * (h / 2 - 2)), up = delta > 0;
@@ -261,10 +265,12 @@ class Painter {
     }
     const text = written(value, short), before = written(value - delta, short);
     const two = moved && h >= 30 && text !== before, middle = x + w / 2;
-    const own = it.own && it.differs[nameOf(cell.kind, it.own.open)]?.[cell.at] && it.value(cell, it.own.open) === value;
+    const own = it.own && it.differs[nameOf(cell.kind, it.own.open)]?.[cell.at] &&
+      it.value(cell, it.own.open) === value;
     if (own && h >= TWO_HIGH && !this.moving) { // a class's own number, and the right one under it
       this.write(text, middle, y + h * 0.32, `bold ${Math.min(size, 0.45 * h)}px ${this.family}`, this.wrong, w - 2);
-      return this.write(written(it.value(cell, it.own.open, it.made)), middle, y + h * 0.74, `${LEAST_FONT}px ${this.family}`, this.right);
+      return this.write(written(it.value(cell, it.own.open, it.made)), middle, y + h * 0.74,
+        `${LEAST_FONT}px ${this.family}`, this.right);
     }
     const px = (size) => `${size}px ${this.family}`;
     if (two) this.write(before, middle, y + h * 0.27, px(LEAST_FONT), this.soft);
@@ -299,7 +305,8 @@ class Painter {
         this.frame(to);
         if (done % 1 < 0.8 && to[2] > 20) { // the products, added one by one
           const reached = sum(pairs.slice(0, many).map(([a, b]) => it.value(a, n) * it.value(b, n)));
-          this.write(written(reached, to[2] < 40), to[0] + to[2] / 2, to[1] + to[3] / 2, this.fonts.bold, this.hold, to[2] - 2);
+          this.write(written(reached, to[2] < 40), to[0] + to[2] / 2, to[1] + to[3] / 2, this.fonts.bold, this.hold,
+            to[2] - 2);
         }
       }
       this.forming(blocks[0]);

@@ -69,14 +69,17 @@ class Story {
   strips() {
     const { it } = this, { tokens, heads, dOut, dIn } = it.sizes, { asked: q, head, headDim: dim } = it;
     const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), list = [];
-    const put = (kind, i, from, to, at, opacity, more) => opacity > 0.01 && list.push({ kind, i, from, to, at, opacity, ...more });
+    const put = (kind, i, from, to, at, opacity, more) => opacity > 0.01 &&
+      list.push({ kind, i, from, to, at, opacity, ...more });
     const at = (i, y, high2 = NEAR) => [this.middle(i) - high / 2, y, high, high2];
     const [r, f] = [(n) => this.ready(n), (n) => this.done(n)];
     for (let i = 0; i < tokens; i++) {
       put("x", i, 0, dIn, at(i, 8), (1 - r(3)) * (i === q || this.p < 1.01 ? 1 : 0.45));
       PARTS.forEach((kind, k) => range(heads, (h) => {
-        const part = high / heads, own = h === head, grows = own ? r(5) : 0, gone = own ? 1 : 1 - Math.max(0.85 * f(4), r(5));
-        const later = kind === "keys" ? 1 - r(7) : kind === "queries" ? 1 - r(7) : 1 - r(5), again = kind === "values" && own ? r(8) * (1 - r(9)) : 0;
+        const part = high / heads, own = h === head, grows = own ? r(5) : 0,
+          gone = own ? 1 : 1 - Math.max(0.85 * f(4), r(5));
+        const later = kind === "keys" ? 1 - r(7) : kind === "queries" ? 1 - r(7) : 1 - r(5),
+          again = kind === "values" && own ? r(8) * (1 - r(9)) : 0;
         const y = kind === "values" && this.p > 6 ? 8 : 42 + 32 * k + ({ keys: -66, queries: 4 }[kind] ?? 0) * r(5);
         const place = at(i, y), mine = kind !== "queries" || i === q ? 1 : 0.22 * (1 - r(5));
         const from = place[0] + part * h;
@@ -86,7 +89,8 @@ class Story {
     }
     // After the heads: rows of their contexts, and in the end one row.
     range(heads, (h) => {
-      const gap = 44 * (1 - f(10)), half = (whole - gap * (heads - 1)) / heads, x = left + h * (half + gap), row = 108 / tokens;
+      const gap = 44 * (1 - f(10)), half = (whole - gap * (heads - 1)) / heads, x = left + h * (half + gap),
+        row = 108 / tokens;
       const tables = r(9) * (1 - r(11));
       for (let i = 0; i < tokens; i++) {
         const x9 = left + h * ((whole - 44 * (heads - 1)) / heads + 44);
@@ -96,7 +100,8 @@ class Story {
       const copied = f(10) > 0 ? f(10) : 0, from = 14 + q * row, to = 150 - 138 * r(11);
       put("context", q, h * dim, (h + 1) * dim, [x, from + (to - from) * copied, half, row - 2 + (42 - row) * copied],
         copied && 1, { h, name: "row", quiet: this.p < 9.5 });
-      if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 292, whole, 44], f(8) * (1 - r(9)), { h, name: "sum" });
+      if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 292, whole, 44], f(8) * (1 - r(9)),
+        { h, name: "sum" });
     });
     return list;
   }
@@ -107,17 +112,13 @@ class Story {
     const steps = range(LAST + 1, (n) => {
       this.p = n;
       const laid = { shown: [], ghosts: [], labels: [], index: [], start: null, need: this.wide, high: STORY };
-      const rest = new Float32Array(4 * it.list.length), form = { x: "x", out: "row" };
+      const rest = new Float32Array(4 * it.list.length);
       laid.at = (k, places = rest) => places?.subarray(4 * k, 4 * k + 4) ?? [0, 0, 0, 0];
       const lay = (kind, at, place) => {
         const k = it.first[kind] + at, { h, r, c } = it.list[k];
         rest.set(place, 4 * k); laid.shown.push(it.list[k]);
-        laid.index[k] = it.forms[form[kind] ?? it.lies(leftBy(kind, n) || 1)]?.blocks === 1 || h < 0 ? [0, r, c]
-          : it.lies(n) === "token" && kind !== "scores" || n === 3 ? [0, r, h, c % it.headDim]
-            : [0, h, r, kind === "scores" ? c : c % it.headDim];
-        if (kind !== "scores" && kind !== "x" && LEFT[Math.max(n, 1)][1] === "row" && leftBy(kind, n) !== 0) {
-          laid.index[k] = [0, r, c];
-        }
+        const lies = LEFT[leftBy(kind, n)][1], e = c % it.headDim;
+        laid.index[k] = { token: [0, r, h, e], head: [0, h, r, e], square: [0, h, r, c] }[lies] ?? [0, r, c];
       };
       if (n) for (const { kind, i, from, to, at, opacity, quiet } of this.strips()) {
         if (opacity < 0.2 || quiet) continue;
@@ -135,7 +136,10 @@ class Story {
     return steps;
   }
 
-  stripe(c) { const [left, whole] = this.all, step = whole / this.it.sizes.dOut; return [left + c * step, 74, step, 44]; }
+  stripe(c) {
+    const [left, whole] = this.all, step = whole / this.it.sizes.dOut;
+    return [left + c * step, 74, step, 44];
+  }
 
   // The row of the word that is asked, in its head, of what a step has left.
   row(step, name, made = this.it.mine) {
@@ -175,18 +179,21 @@ class Story {
     if (f(9) && r(11) < 1) this.joins(f(9) * (1 - r(11)), left, whole);
     if (f(11)) this.meet(f(11));
     const n = it.step, u = f(n);
-    if (n === 2 && u) this.panel(u, "x", q * it.sizes.dIn, `row of ${it.token(q)} in x`, "W_query", head * it.headDim, `column ${head * it.headDim} of W_query`);
-    if (n === 5 && u) this.panel(u, "queries");
-    if (n === LAST && u) this.panel(u, "context", q * dOut, "context", "out_proj", 0, "column 0 of out_proj");
-    const open = { 1: [100, 132], 2: [42, 96], 5: [86, 120], 7: [PANEL, 60], 8: [166, 170], 10: [146, 46], 11: [74, 44] }[n];
+    if ([2, 5, LAST].includes(n) && u) this.panel(u);
+    const open = { 1: [100, 132], 2: [42, 96], 5: [86, 120], 7: [PANEL, 60], 8: [166, 170], 10: [146, 46],
+      11: [74, 44] }[n];
     if (open && !u && this.p < n) { // what has not happened yet
-      pen.box("open", [left, open[0], whole, open[1]], { class: "open", opacity: clamp(3 * this.along(n) / TURN - 2) }, 2);
-      pen.words("open?", "?", left + whole / 2, open[0] + open[1] / 2 + 8, { class: "ask", opacity: clamp(3 * this.along(n) / TURN - 2) });
+      pen.box("open", [left, open[0], whole, open[1]],
+        { class: "open", opacity: clamp(3 * this.along(n) / TURN - 2) }, 2);
+      pen.words("open?", "?", left + whole / 2, open[0] + open[1] / 2 + 8,
+        { class: "ask", opacity: clamp(3 * this.along(n) / TURN - 2) });
     }
     const { pointed, kin, steps } = it, rest = p => p[2] > 0;
     if (pointed && kin && this.p === n && !it.hand.hold) {
-      [...kin.from, steps[n].at(pointed.k)].filter(rest).forEach(([x, y, w, h], k) => pen.box(`from ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: "mark" }, 2));
-      kin.to.filter(rest).forEach(([x, y, w, h], k) => pen.box(`to ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: "mark to" }, 2));
+      [...kin.from, steps[n].at(pointed.k)].filter(rest).forEach(([x, y, w, h], k) =>
+        pen.box(`from ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: "mark" }, 2));
+      kin.to.filter(rest).forEach(([x, y, w, h], k) =>
+        pen.box(`to ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: "mark to" }, 2));
     }
   }
 
@@ -216,8 +223,10 @@ class Story {
     if (u < 0.01) return;
     const { it, pen } = this, { tokens, dIn } = it.sizes, [left, whole] = this.all, q = it.asked;
     const rule = (name, from, long, y, parts, text) => {
-      const w = long * clamp(u * 1.3), ticks = range(parts + 1, (k) => from + long * k / parts).filter((x) => x <= from + w + 0.1);
-      pen.put(`rule ${name}`, "path", { d: `M${from} ${y}h${w}${ticks.map((x) => `M${x} ${y - 5}v10`).join("")}`, class: "rule" });
+      const w = long * clamp(u * 1.3), ticks = range(parts + 1,
+        (k) => from + long * k / parts).filter((x) => x <= from + w + 0.1);
+      pen.put(`rule ${name}`, "path", { d: `M${from} ${y}h${w}${ticks.map((x) => `M${x} ${y - 5}v10`).join("")}`,
+        class: "rule" });
       pen.words(`ruled ${name}`, text, from + long / 2, y + 20, { class: "strong", opacity: clamp(3 * u - 2) });
     };
     rule("tokens", left, whole, 50, tokens, `num_tokens = ${tokens}`);
@@ -233,7 +242,8 @@ class Story {
     const { it, pen } = this, { tokens, heads } = it.sizes, high = Math.min(0.9 * this.column, 112);
     for (let i = 0; i < tokens; i++) for (let h = 1; h < heads; h++) {
       const x = this.middle(i) - high / 2 + h * high / heads - 0.5;
-      pen.put(`fence ${i} ${h}`, "path", { d: `M${x} 38v${102 * clamp(2 * u)}`, class: "fence", opacity: clamp(3 * u) }, undefined, 2);
+      pen.put(`fence ${i} ${h}`, "path", { d: `M${x} 38v${102 * clamp(2 * u)}`, class: "fence",
+        opacity: clamp(3 * u) }, undefined, 2);
     }
   }
 
@@ -241,10 +251,12 @@ class Story {
   ask(r, f) {
     const { it, pen } = this, { tokens, dOut } = it.sizes, { asked: q, head, headDim: dim } = it, u = f(5);
     if (u <= 0 || r(7) >= 1) return;
-    const high = Math.min(0.9 * this.column, 112), numbers = this.now("queries", it.step).subarray(q * dOut + head * dim, q * dOut + (head + 1) * dim);
+    const high = Math.min(0.9 * this.column, 112),
+      numbers = this.now("queries", it.step).subarray(q * dOut + head * dim, q * dOut + (head + 1) * dim);
     for (let j = 0; j < tokens; j++) {
       const on = j === q ? 0 : clamp(u * (tokens + 1) - j) * (1 - r(7)) * 0.55;
-      if (on) pen.spark(`asks ${j}`, [this.middle(j) - high / 2, 42, high, NEAR], numbers, it.most.queries, this.tone(head), on);
+      if (on) pen.spark(`asks ${j}`, [this.middle(j) - high / 2, 42, high, NEAR], numbers, it.most.queries,
+        this.tone(head), on);
     }
   }
 
@@ -252,28 +264,37 @@ class Story {
   bars(r, f) {
     const { it, pen } = this, { tokens } = it.sizes, { asked: q, head } = it, base = 144;
     const scores = this.row(5, "scores"), masked = this.row(6, "masked"), weights = this.row(7, "weights");
-    const live = it.step > 5 ? masked : scores, most = Math.max(it.most.scores, 1e-6), wide = Math.min(46, 0.6 * this.column);
-    const root = this.divisor, small = f(7) ? 1 - (1 - 1 / root) * clamp(f(7) / 0.35) : 1, s = ease(clamp((f(7) - 0.35) / 0.65)), away = 1 - r(9);
+    const live = it.step > 5 ? masked : scores, most = Math.max(it.most.scores, 1e-6),
+      wide = Math.min(46, 0.6 * this.column);
+    const root = this.divisor, small = f(7) ? 1 - (1 - 1 / root) * clamp(f(7) / 0.35) : 1,
+      s = ease(clamp((f(7) - 0.35) / 0.65)), away = 1 - r(9);
     const flown = f(6), font = this.column < 46 ? 11 : 13;
     for (let j = 0; j < tokens; j++) {
       const up = clamp(f(5) * (tokens + 1) - j), hidden = live[j] === -Infinity || flown > 0 && masked[j] === -Infinity;
-      const score = hidden ? scores[j] : live[j], x = this.middle(j), high = clamp(score / most, -1, 1) * 62 * up * small;
+      const score = hidden ? scores[j] : live[j], x = this.middle(j),
+        high = clamp(score / most, -1, 1) * 62 * up * small;
       const from = [x - wide / 2, Math.min(base, base - high), wide, Math.abs(high)], to = this.segment(j);
       const gone = hidden ? 1 - flown : 1, shown = up * gone * away;
       if (shown > 0.01) {
-        pen.box(`bar ${j}`, between(from, to, s), { fill: this.tone(head), "fill-opacity": 1 - 0.5 * s, opacity: shown, rx: 2 });
+        pen.box(`bar ${j}`, between(from, to, s),
+          { fill: this.tone(head), "fill-opacity": 1 - 0.5 * s, opacity: shown, rx: 2 });
         if (s && weights[j] > 0.002) this.pour(j, to, s * away);
       }
       if (up > 0.5 && s < 1) pen.words(`score ${j}`, hidden && flown > 0.5 ? "−∞" : written(score * small), x,
-        hidden && flown > 0.5 ? base + 5 : high >= 0 ? base + 18 : base - 8, { opacity: (2 * up - 1) * (1 - s) * away, "font-size": font });
-      if (s > 0.7 && to[2] > 22) pen.words(`share ${j}`, this.share(j, to[2], weights[j]), to[0] + to[2] / 2, 141, { opacity: (s - 0.7) / 0.3 * away, "font-size": font });
+        hidden && flown > 0.5 ? base + 5 : high >= 0 ? base + 18 : base - 8,
+          { opacity: (2 * up - 1) * (1 - s) * away, "font-size": font });
+      if (s > 0.7 && to[2] > 22) pen.words(`share ${j}`, this.share(j, to[2], weights[j]), to[0] + to[2] / 2, 141,
+        { opacity: (s - 0.7) / 0.3 * away, "font-size": font });
       if (hidden && flown && s < 1) { // the curtain, and what reached for it
-        pen.box(`curtain ${j}`, [x - this.column / 2 + 2, 2, this.column - 4, CLOTH * flown], { class: "curtain", opacity: (1 - s) * away }, 2);
+        pen.box(`curtain ${j}`, [x - this.column / 2 + 2, 2, this.column - 4, CLOTH * flown],
+          { class: "curtain", opacity: (1 - s) * away }, 2);
       }
     }
     if (it.step === 6 && q < tokens - 1) this.reach(r(6), flown);
-    pen.put("floor", "path", { d: `M${this.side} ${base}H${this.wide - 8}`, class: "rule faint", opacity: f(5) * (1 - s) });
-    if (f(7) > 0 && r(8) < 1) pen.words("root", `÷ ${written(root)}`, this.all[0] + this.all[1], 66, { class: "end strong", opacity: clamp(3 * f(7)) * (1 - s) });
+    pen.put("floor", "path", { d: `M${this.side} ${base}H${this.wide - 8}`, class: "rule faint",
+      opacity: f(5) * (1 - s) });
+    if (f(7) > 0 && r(8) < 1) pen.words("root", `÷ ${written(root)}`, this.all[0] + this.all[1], 66,
+      { class: "end strong", opacity: clamp(3 * f(7)) * (1 - s) });
     if (s && r(8) < 1) this.undivided(masked, s * (1 - r(8)), font);
     if (s) pen.box("whole", [this.all[0], 120, this.all[1], 32], { class: "frame", opacity: s * away });
   }
@@ -289,35 +310,42 @@ class Story {
   pour(j, [x, y, w], opacity) {
     const from = this.middle(j), top = this.p > 7 + TURN ? 36 : 4, bend = top + 0.6 * (y - top);
     this.pen.put(`pour ${j}`, "path", { d: `M${from - 4} ${top}C${from - 4} ${bend} ${x} ${bend - 14} ${x} ${y}H${x + w}` +
-      `C${x + w} ${bend - 14} ${from + 4} ${bend} ${from + 4} ${top}Z`, fill: this.tone(this.it.head), opacity: 0.2 * opacity }, undefined, 0);
+      `C${x + w} ${bend - 14} ${from + 4} ${bend} ${from + 4} ${top}Z`, fill: this.tone(this.it.head),
+        opacity: 0.2 * opacity }, undefined, 0);
   }
 
   // What a word reaches for before the curtain falls.
   reach(ready, fallen) {
     const { it, pen } = this, q = it.asked, from = this.middle(q), { tokens } = it.sizes;
     for (let j = q + 1; j < tokens; j++) {
-      const to = from + (this.middle(j) - from) * ready, cut = this.middle(q) + this.column / 2, end = to + (Math.min(to, cut) - to) * fallen;
-      pen.put(`reach ${j}`, "path", { d: `M${from} 206Q${(from + end) / 2} ${214 + 9 * (j - q)} ${end} 206`, class: "reach" }, undefined, 2);
+      const to = from + (this.middle(j) - from) * ready, cut = this.middle(q) + this.column / 2,
+        end = to + (Math.min(to, cut) - to) * fallen;
+      pen.put(`reach ${j}`, "path", { d: `M${from} 206Q${(from + end) / 2} ${214 + 9 * (j - q)} ${end} 206`,
+        class: "reach" }, undefined, 2);
     }
     if (fallen > 0.6) pen.words("cut", "✗", this.middle(q) + this.column / 2, 212, { class: "wrong" });
   }
 
   // The same ribbon without the division, below.
   undivided(masked, opacity, font) {
-    const { it, pen } = this, most = Math.max(...masked), parts = masked.map((score) => Math.exp(score - most)), whole = sum([...parts]);
+    const { it, pen } = this, most = Math.max(...masked), parts = masked.map((score) => Math.exp(score - most)),
+      whole = sum([...parts]);
     const shares = parts.map((part) => part / whole);
     for (let j = 0; j <= it.asked; j++) {
       const at = this.segment(j, 216, 20, shares);
       pen.box(`bare ${j}`, at, { fill: this.tone(it.head), "fill-opacity": 0.28, opacity });
-      pen.words(`bare ${j} said`, at[2] > 22 ? this.share(j, at[2], shares[j]) : "", at[0] + at[2] / 2, 231, { opacity, "font-size": font });
+      pen.words(`bare ${j} said`, at[2] > 22 ? this.share(j, at[2], shares[j]) : "", at[0] + at[2] / 2, 231,
+        { opacity, "font-size": font });
     }
     pen.box("bare", [this.all[0], 216, this.all[1], 20], { class: "frame", opacity });
-    pen.words("bare said", `without the division by √${it.headDim}`, this.all[0], 208, { class: "start soft", opacity });
+    pen.words("bare said", `without the division by √${it.headDim}`, this.all[0], 208,
+      { class: "start soft", opacity });
   }
 
   // Values, each as tall as its share, and their sum.
   mix(r, f) {
-    const { it, pen } = this, { tokens, dOut } = it.sizes, { asked: q, head, headDim: dim } = it, weights = this.row(7, "weights");
+    const { it, pen } = this, { tokens, dOut } = it.sizes, { asked: q, head, headDim: dim } = it,
+      weights = this.row(7, "weights");
     const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9), all = 108;
     let y = 170;
     for (let j = 0; j <= q && u; j++) {
@@ -325,10 +353,12 @@ class Story {
       const at = between([this.middle(j) - high / 2, 8, high, NEAR], [left, y, whole, tall], s);
       const values = this.now("values", 8).subarray(j * dOut + head * dim, j * dOut + (head + 1) * dim);
       if (tall > 0.6) pen.spark(`takes ${j}`, at, values, it.most.values, this.tone(head), s * away);
-      if (tall > 14 && s > 0.8) pen.words(`takes ${j} said`, `${Math.round(100 * weights[j])} % of ${it.word(j)}`, left + 4, y + 11, { class: "start", opacity: away });
+      if (tall > 14 && s > 0.8) pen.words(`takes ${j} said`, `${Math.round(100 * weights[j])} % of ${it.word(j)}`,
+        left + 4, y + 11, { class: "start", opacity: away });
       y += tall;
     }
-    if (u > 0.6) pen.put("sum", "path", { d: `M${left} 284h${whole}`, class: "rule faint", opacity: (u - 0.6) * 2.5 * away });
+    if (u > 0.6) pen.put("sum", "path", { d: `M${left} 284h${whole}`, class: "rule faint",
+      opacity: (u - 0.6) * 2.5 * away });
   }
 
   // All that is of one word is read as one row, though it lies in two tables.
@@ -345,56 +375,73 @@ class Story {
 
   // In each number of out the heads meet: its colour says how much of each is in it.
   meet(u) {
-    const { it, pen } = this, { dOut } = it.sizes, q = it.asked, out = it.mine[LAST].out.subarray(q * dOut, (q + 1) * dOut), groups = {};
+    const { it, pen } = this, { dOut } = it.sizes, q = it.asked,
+      out = it.mine[LAST].out.subarray(q * dOut, (q + 1) * dOut), groups = {};
     out.forEach((number, c) => {
       if (c > u * dOut) return;
-      const parts = [0, 1].map((h) => Math.abs(this.part(c, h))), mixed = Math.round(10 * parts[1] / (parts[0] + parts[1] + 1e-9));
+      const parts = [0, 1].map((h) => Math.abs(this.part(c, h))),
+        mixed = Math.round(10 * parts[1] / (parts[0] + parts[1] + 1e-9));
       (groups[mixed] ??= new Float64Array(dOut))[c] = number;
     });
     const [left, whole] = this.all;
-    for (const [mixed, numbers] of Object.entries(groups)) pen.spark(`out ${mixed}`, [left, 74, whole, 44], numbers, it.most.out,
+    for (const [mixed, numbers] of Object.entries(groups)) pen.spark(`out ${mixed}`, [left, 74, whole, 44], numbers,
+      it.most.out,
       `color-mix(in oklab, ${this.tone(1)} ${10 * mixed}%, ${this.tone(0)})`, 1, 2);
   }
 
   // What a head gives to a number of out.
   part(c, h) {
-    const { asked: q, headDim: dim, sizes: { dOut }, mine } = this.it, { out_proj: last } = mine[0], { context } = mine[10];
+    const { asked: q, headDim: dim, sizes: { dOut }, mine } = this.it, { out_proj: last } = mine[0],
+      { context } = mine[10];
     return sum(range(dim, (e) => last[c * dOut + h * dim + e] * context[q * dOut + h * dim + e]));
   }
 
   // A row meets a column, factor by factor: products of both signs, and what is left of them.
-  panel(u, kind) {
+  panel(u) {
     const { it, pen } = this, n = it.step, { dOut, tokens } = it.sizes, { asked: q, head, headDim: dim } = it;
-    const sweep = Math.min(tokens - 1, Math.floor(u * (tokens + 1))), row = this.row(5, "scores"), best = row.indexOf(Math.max(...row));
+    const sweep = Math.min(tokens - 1, Math.floor(u * (tokens + 1))), row = this.row(5, "scores"),
+      best = row.indexOf(Math.max(...row));
     const pointed = this.p === n && it.pointed && MADE[n].includes(it.pointed.kind) ? it.pointed : null;
     const made = pointed ?? it.list[n === 5 ? it.first.scores + (head * tokens + q) * tokens + (u < 1 ? sweep : best)
       : it.first[n === 2 ? "queries" : "out"] + q * dOut + (n === 2 ? head * dim : 0)];
     const pairs = factors(it, made, n), numbers = pairs.map((pair) => pair.map((cell) => it.value(cell, n)));
-    const v = n === 5 && u < 1 ? clamp((u * (tokens + 1)) % 1 * 1.4) : u, products = numbers.map(([a, b], k) => (k < v * numbers.length ? a * b : 0));
-    const [left, all] = this.all, whole = all - (it.narrow ? 96 : 150), top = PANEL - (n === 5 ? 0 : n === 2 ? 58 : 80), low = n === 5 ? 30 : 40;
-    const most = [0, 1].map((k) => strongest(numbers.map((pair) => pair[k]))), tone = (k) => (n === 5 ? this.tone(head) : "var(--soft)");
-    const names = { 2: [`${it.token(made.r)} in x`, `column ${made.c} of ${MATRICES[PARTS.indexOf(made.kind)]}`], 5: [`query of ${it.token(made.r)}`, `key of ${it.token(made.c)}`],
+    const v = n === 5 && u < 1 ? clamp((u * (tokens + 1)) % 1 * 1.4) : u,
+      products = numbers.map(([a, b], k) => (k < v * numbers.length ? a * b : 0));
+    const [left, all] = this.all, whole = all - (it.narrow ? 96 : 150),
+      top = PANEL - (n === 5 ? 0 : n === 2 ? 58 : 80), low = n === 5 ? 30 : 40;
+    const most = [0, 1].map((k) => strongest(numbers.map((pair) => pair[k]))),
+      tone = (k) => (n === 5 ? this.tone(head) : "var(--soft)");
+    const names = { 2: [`${it.token(made.r)} in x`, `column ${made.c} of ${MATRICES[PARTS.indexOf(made.kind)]}`],
+      5: [`query of ${it.token(made.r)}`, `key of ${it.token(made.c)}`],
       11: [`context of ${it.token(made.r)}`, `column ${made.c} of out_proj`] }[n];
     [0, 1].forEach((k) => {
       const y = top + k * (NEAR + 4);
-      if (n === LAST && !k) range(it.sizes.heads, (h) => pen.spark(`factor ${k} ${h}`, [left + whole * h / it.sizes.heads, y, whole / it.sizes.heads, NEAR],
+      if (n === LAST && !k) range(it.sizes.heads,
+        (h) => pen.spark(`factor ${k} ${h}`, [left + whole * h / it.sizes.heads, y, whole / it.sizes.heads, NEAR],
         numbers.slice(h * dim, (h + 1) * dim).map((pair) => pair[0]), most[0], this.tone(h)));
-      else pen.spark(`factor ${k}`, [left, y, whole, NEAR], numbers.map((pair) => pair[k]), most[k], tone(k), k ? 0.6 : 1);
+      else pen.spark(`factor ${k}`, [left, y, whole, NEAR], numbers.map((pair) => pair[k]), most[k], tone(k),
+        k ? 0.6 : 1);
       if (this.side) pen.words(`factor ${k} said`, names[k], left + whole + 10, y + 16, { class: "start soft" });
     });
-    const middle = top + 2 * (NEAR + 4) + low, big = strongest(products), [up, down] = [1, -1].map((way) => sum(products.map((v) => Math.max(0, way * v))));
-    if (n === LAST) range(it.sizes.heads, (h) => pen.spark(`product ${h}`, [left + whole * h / it.sizes.heads, middle - low, whole / it.sizes.heads, 2 * low],
+    const middle = top + 2 * (NEAR + 4) + low, big = strongest(products),
+      [up, down] = [1, -1].map((way) => sum(products.map((v) => Math.max(0, way * v))));
+    if (n === LAST) range(it.sizes.heads,
+      (h) => pen.spark(`product ${h}`, [left + whole * h / it.sizes.heads, middle - low, whole / it.sizes.heads,
+        2 * low],
       products.slice(h * dim, (h + 1) * dim), big, this.tone(h)));
-    else pen.spark("product", [left, middle - low, whole, 2 * low], products, big, this.tone(n === 5 ? head : 0) && (n === 5 ? this.tone(head) : "var(--ink)"));
+    else pen.spark("product", [left, middle - low, whole, 2 * low], products, big, n === 5 ? tone(0) : "var(--ink)");
     pen.put("zero", "path", { d: `M${left} ${middle}h${whole}`, class: "rule faint" });
     // What is above the line, what is below it, and the rest: the two cancel.
-    const unit = 2 * low / Math.max(up, down, 1e-9), x = left + whole + 12, foot = middle + low, rest = up - down, bias = n === LAST ? it.made[0].bias[made.c] : 0;
+    const unit = 2 * low / Math.max(up, down, 1e-9), x = left + whole + 12, foot = middle + low, rest = up - down,
+      bias = n === LAST ? it.made[0].bias[made.c] : 0;
     const none = foot - Math.max(0, -rest) * unit; // where nothing is left
     pen.box("up", [x, none - up * unit, 12, up * unit], { class: "sum" });
     pen.box("down", [x + 14, none - up * unit, 12, down * unit], { class: "sum less" });
-    pen.box("rest", [x + 28, none - Math.max(0, rest) * unit, 12, Math.abs(rest) * unit], { fill: n === 5 ? this.tone(head) : "var(--ink)" });
+    pen.box("rest", [x + 28, none - Math.max(0, rest) * unit, 12, Math.abs(rest) * unit],
+      { fill: n === 5 ? this.tone(head) : "var(--ink)" });
     const say = [`+${written(up)}`, written(-down), `= ${written(rest + bias)}`];
     if (bias) say.splice(2, 0, `${bias < 0 ? "−" : "+"}${written(Math.abs(bias))} bias`);
-    say.forEach((text, k) => pen.words(`sum ${k}`, text, x + 46, middle - 20 + 18 * k, { class: k === say.length - 1 ? "start strong" : "start soft" }));
+    say.forEach((text, k) => pen.words(`sum ${k}`, text, x + 46, middle - 20 + 18 * k,
+      { class: k === say.length - 1 ? "start strong" : "start soft" }));
   }
 }
