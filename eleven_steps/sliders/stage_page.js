@@ -237,7 +237,7 @@ class StagePage {
   }
 
   spoken(element, value) {
-    element.setAttribute("aria-valuenow", isFinite(value) ? value : -1e9);
+    element.setAttribute("aria-valuenow", isFinite(value) ? Number(value.toFixed(6)) : -1e9);
     element.setAttribute("aria-valuetext", written(value).replace("−", "minus ").replace("∞", "infinity"));
   }
 

@@ -108,6 +108,8 @@ def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, senten
                 seen.add(name)
             assert set(step.tensors) <= seen | {"values"}, (number, seen)
     expect(stage).to_have_attribute("data-scope", "word")
+    page.evaluate("stage.playhead.show(7)")
+    check_axe(page)
     assert page.faults == []
 
 
