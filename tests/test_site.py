@@ -101,13 +101,15 @@ def test_pages_say_nothing_that_holds_only_where_code_runs(pages):
 
 
 def test_pages_lead_to_their_neighbours(pages):
-    for place, path in enumerate(PATHS):
+    paths = sorted(PATHS, key=lambda path: path.stem != build_site.PREFACE)
+    titles = [TITLES[PATHS.index(path)] for path in paths]
+    for place, path in enumerate(paths):
         if path.stem not in pages:
             continue
         html = pages[path.stem].html
         around = re.findall(r'<a href="(\w+)\.html" rel="(prev|next)">(.+?)</a>', html)
-        expected = [(PATHS[place - 1].stem, "prev", f"← {TITLES[place - 1]}")] if place else []
-        for after, title in zip(PATHS[place + 1 : place + 2], TITLES[place + 1 :], strict=False):
+        expected = [(paths[place - 1].stem, "prev", f"← {titles[place - 1]}")] if place else []
+        for after, title in zip(paths[place + 1 : place + 2], titles[place + 1 :], strict=False):
             expected.append((after.stem, "next", f"{title} →"))
         assert around == expected * 2, "at the top and at the bottom"
 

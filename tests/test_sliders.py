@@ -1,6 +1,7 @@
 """A film holds only legal positions, draws each of them, and shows the one its sliders say."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -11,6 +12,15 @@ from eleven_steps import sliders
 from eleven_steps.beyond.variants import VariantAttention
 from eleven_steps.checks import progress, read_class, wrong_lines
 from eleven_steps.pictures import Picture
+from helpers.trace import STEPS
+
+NUMBER = r">(-?\d\.\d\d)<"  # in a cell
+
+
+def before(step):
+    """Name the step whose tensors a step is given."""
+    return STEPS[max(STEPS.index(step) - 1, 0)]
+
 
 ARGUMENTS = {
     "explore_running": (torch.tensor([1.0, 2, 0, 3]), torch.arange(8.0).view(4, 2)),
@@ -25,7 +35,7 @@ ARGUMENTS = {
         torch.linspace(-1, 1, 18).view(1, 6, 3),
     ),
 }
-NO_FILMS = "arcs", "sentence", "source", "stage", "class", "lever"
+NO_FILMS = "stage", "class", "lever"
 EXPLORE = [name for name in sorted(vars(sliders)) if name.startswith("explore_")]
 EXPLORE = [name for name in EXPLORE if not name.endswith(NO_FILMS)]
 every_film = pytest.mark.parametrize("name", EXPLORE)
@@ -136,8 +146,6 @@ STORED = {  # what answers, and a change that is out of sight at first
     "lever": (lambda: sliders.explore_lever(torch.tensor([4.0, -2.4])), more),
     "lines": (lambda: sliders.break_step(wrong_lines("reformat")), more),
     "class": (lambda: sliders.explore_class(read_class(None)), more),
-    "arcs": (lambda: sliders.explore_sentence("Anna met"), lambda arcs: setattr(arcs, "page", "")),
-    "source": (sliders.explore_source, lambda linked: setattr(linked, "lit", {})),
 }
 
 
@@ -153,6 +161,20 @@ def test_what_is_stored_is_a_still_and_words_with_a_hash_over_all_that_is_shown(
     assert (VIEW in bundle) is ("Run the cell to move it." in bundle["text/html"])
     change(widget)
     assert repr(widget) != text
+
+
+@pytest.mark.parametrize("number", range(1, 12))
+def test_what_is_stored_of_a_stage_does_not_answer_its_question(number):
+    """Before the press a step's new tensor is in no picture, no text and no number of the page."""
+    step = STEPS[number - 1]
+    stage = sliders.explore_stage(step, "both")
+    assert not stage.data["answered"] and "?" in stage.still.title
+    stored = " ".join(map(str, stage._repr_mimebundle_().values()))
+    made, given = (
+        set(re.findall(NUMBER, sliders.stage.still(s).svg)) for s in (step, before(step))
+    )
+    assert not (made - given) & set(re.findall(NUMBER, stored))
+    assert f"Before step {number}, {step}" in repr(stage)
 
 
 @pytest.mark.parametrize(

@@ -115,4 +115,4 @@ def look(sentence: str, layer: int, head: int) -> Picture:
     """
     tokens, model = read(sentence), load_trained()
     check_head(model, layer, head)
-    return draw_weights(patterns(model, tokens)[layer][0, head], write(tokens[0]), head)
+    return draw_weights(patterns(model, tokens)[layer][0, head], write(tokens[0]), head, layer)

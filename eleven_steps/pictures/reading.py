@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 import torch
 
 from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
-from eleven_steps.pictures.stored import choice
 from eleven_steps.pictures.weights import check_words
 
 MOST_WORDS = 20
@@ -17,10 +15,6 @@ FADED = 0.15  # opacity of the arcs of the words that are not pointed at
 NARROWEST = svg.CHARACTER * 4  # a column holds "100"
 WORD_HEIGHT = 24
 TIP = 7  # height of an arrow's tip
-HOW = (
-    "Arcs lead from a word to those it attends to, and a thicker arc means a larger weight. Point "
-    "at a word, click it, or come here with Tab and use the arrow keys."
-)
 FRAME = f'fill="none" stroke-width="2" style="stroke:{svg.INK}"'
 
 
@@ -31,6 +25,11 @@ class Head:
     weights: torch.Tensor  # (num_tokens, num_tokens), from 0 to 1, rows are queries
     number: int  # of the head, for its colour
     layer: int | None = None  # its number, where there are several
+
+    @property
+    def hue(self) -> int:
+        """Which colour it has."""
+        return svg.hue(self.number, self.layer)
 
     @property
     def name(self) -> str:
@@ -63,44 +62,6 @@ def draw_arcs(heads: Sequence[Head], words: Sequence[str]) -> svg.Picture:
         f"The words: {' '.join(words)}. What each attends to most, "
         f"weights (num_tokens, num_tokens) = ({len(words)}, {len(words)}) in per cent: {every}.",
     )
-
-
-def page_of_arcs(heads: Sequence[Head], words: Sequence[str]) -> str:
-    """Return the sentences of draw_arcs as a page whose words can be pointed at.
-
-    Args and errors as for draw_arcs.
-    """
-    told, wide = tell_words(heads, words), width_of(words)
-    drawn = ""
-    for k, head in enumerate(heads):
-        places = "".join(
-            f'<label class="part" data-word="{i}" style="width:{wide:g}px">'
-            f"{choice(told[i][k], k == 0 and i == len(words) - 1)}</label>"
-            for i in range(len(words))
-        )
-        drawing = sentence(head, words)
-        drawn += (
-            f'<figure><figcaption>{head.name}</figcaption><div class="wide" '
-            f'style="--least:{drawing.width:g}px"><div class="plane">'
-            f"{svg.within(drawing, head.name)}<div>{places}</div></div></div></figure>"
-        )
-    every = "".join(
-        f'<div data-word="{i}">{"".join(f"<p>{escape(line)}</p>" for line in lines)}</div>'
-        for i, lines in enumerate(told)
-    )
-    return (
-        f'<div class="arcs"><div role="radiogroup" aria-label="Words to point at">{drawn}</div>'
-        f'<div class="told">{every}</div><p class="help">{HOW}</p></div>'
-    )
-
-
-def tell_words(heads: Sequence[Head], words: Sequence[str]) -> list[list[str]]:
-    """Say of each word, a line per head, what it attends to most; errors as for draw_arcs."""
-    check_reading(heads, words)
-    return [
-        [f"{head.name}: {', '.join(reads(head, words, i))}" for head in heads]
-        for i in range(len(words))
-    ]
 
 
 def reads(head: Head, words: Sequence[str], query: int) -> list[str]:
@@ -138,7 +99,7 @@ def sentence(head: Head, words: Sequence[str]) -> svg.Drawing:
     wide, high = width_of(words), 44.0 + 4 * len(words)
     tall = high + WORD_HEIGHT + svg.CELL_HEIGHT
     numbers = arcs = written = ""
-    colour = svg.head_colour(head.number)
+    colour = svg.head_colour(head.hue)
     for i, word in enumerate(words):
         off, faded = ("", "") if i == len(words) - 1 else (' display="none"', f' opacity="{FADED}"')
         row = svg.at(0, high + WORD_HEIGHT, weights_of(head, i, wide))
@@ -163,7 +124,7 @@ def weights_of(head: Head, query: int, wide: float) -> svg.Drawing:
     row = head.weights[query].tolist()
     return grid(
         [[per_cent(share) for share in row]],
-        [[head.number] * len(row)],
+        [[head.hue] * len(row)],
         [row],
         cell=(wide, svg.CELL_HEIGHT),
         kept=[[share > 0 or j <= query for j, share in enumerate(row)]],

@@ -2,12 +2,10 @@
 
 import base64
 import re
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
 LEGIBLE = 11  # pixels: no text is shown smaller
-Lit = Mapping[str, Mapping[str, str]]
 WIDE = Path(__file__).with_name("wide.css")
 
 
@@ -26,46 +24,6 @@ def image(svg: str, words: str) -> str:
         f'<img alt="{escape(words)}" style="min-width:{least:g}px" '
         f'src="data:image/svg+xml;base64,{data}"></div>'
     )
-
-
-def answering(page: str, lit: Lit, style: str, still: str) -> str:
-    """Return HTML that answers by style alone, before anything is run: no script, no kernel.
-
-    A cleaner of HTML that drops <style> leaves the page hidden, and the still in its place.
-
-    Args:
-        page: HTML; what can be pointed at is a label of the class part, with a choice() in it.
-        lit: by the selector of a part what changes while it is pointed at, and how that looks then.
-        style: what else the page looks like.
-        still: HTML of what is shown elsewhere.
-    """
-    rules = "".join(
-        f"{pointed(part)}{{{''.join(f'{other}{{{look}}}' for other, look in every.items())}}}"
-        for part, every in lit.items()
-    )
-    return (
-        f'<div class="answers"><div>{still}</div><div class="live page" hidden="hidden">'
-        f"<style>{bare(style)}{rules}</style>"
-        f'<form method="dialog">{page}</form></div></div>'
-    )
-
-
-def pointed(part: str) -> str:
-    """Return the selector of a page where the keys are at a part, or a pointer, or the choice."""
-    keys, pointer = ":has(:focus-visible)", ":has(.part:hover)"
-    return (
-        f".page:is(:has({part}>:focus-visible),:not({keys}):has({part}:hover),"
-        f":not({keys},{pointer}):has({part}>:checked))"
-    )
-
-
-def choice(name: str = "", chosen: bool = False) -> str:
-    """Return what makes a part a choice of its page, by mouse, finger and arrow keys.
-
-    A key that is pressed there is no command to JupyterLab.
-    """
-    named = f' aria-label="{escape(name)}"' * bool(name) + " checked" * chosen
-    return f'<input type="radio" name="part" data-lm-suppress-shortcuts="true"{named}>'
 
 
 def hint() -> str:

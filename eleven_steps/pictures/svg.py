@@ -25,12 +25,14 @@ DARK = (
     "--jp-layout-color0:#111;--jp-border-color0:#757575}}</style>"
 )
 
-# Blue, amber, green, plum, red, sky, navy, yellow: told apart by every kind of colour vision, also
-# as tints on a light and on a dark ground. Found by search around Okabe and Ito's colours.
+# Told apart by every kind of colour vision, also as tints on a light and on a dark ground, and none
+# is that of right, wrong or movable: found by search. The first five are a second layer's heads 0
+# to 4, or those of a layer alone; the last three are a first layer's.
 HEAD_COLOURS = (
-    *("#1c55ce", "#c88400", "#32d06b", "#873572"),
-    *("#cd2229", "#6b95d0", "#020a8a", "#f5d51a"),
+    *("#1c55ce", "#c88400", "#d4b595", "#090c51", "#b0d5fc"),
+    *("#3b4f6c", "#6890d5", "#544428"),
 )
+FIRST = 5
 NEUTRAL = "#808080"
 TINT = 0.36  # opaque enough to tell the heads apart, clear enough to read INK through it
 FAINT, STEP = 0.06, 0.04  # where shades begin, and how far apart their ten steps are
@@ -39,6 +41,11 @@ FAINT, STEP = 0.06, 0.04  # where shades begin, and how far apart their ten step
 def head_colour(head: int | None) -> str:
     """Return the colour of a head, the same in every picture; None is a grey, for no head."""
     return NEUTRAL if head is None else HEAD_COLOURS[head % len(HEAD_COLOURS)]
+
+
+def hue(head: int, layer: int | None = None) -> int:
+    """Return which colour a head of a layer has: a first layer's heads have their own."""
+    return head + FIRST * (layer == 0)
 
 
 @dataclass(frozen=True)

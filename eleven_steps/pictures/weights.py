@@ -15,12 +15,14 @@ MOST_WORDS = 24
 MOST_WRITTEN = 12  # words of a table whose numbers are written in full
 
 
-def draw_weights(weights: torch.Tensor, words: Sequence[str], head: int) -> svg.Picture:
+def draw_weights(
+    weights: torch.Tensor, words: Sequence[str], head: int, layer: int | None = None
+) -> svg.Picture:
     """Draw the weights of one head in per cent, a row for each word that looks.
 
     Args:
         weights: (num_tokens, num_tokens), shares from 0 to 1, rows are queries.
-        head: the head's number, for its colour.
+        head, layer: their numbers, for the head's colour; no layer where there is only one.
 
     Raises:
         ValueError: weights and words do not fit, or there are more than 24 words.
@@ -34,7 +36,7 @@ def draw_weights(weights: torch.Tensor, words: Sequence[str], head: int) -> svg.
         for word, row in zip(words, weights, strict=True)
     )
     return svg.picture(
-        pattern(weights, words, head, CELL, written=True),
+        pattern(weights, words, svg.hue(head, layer), CELL, written=True),
         found,
         f"Weights in per cent, (num_tokens, num_tokens) = {tuple(weights.shape)}; each word looks "
         f"most: {rows}.",
@@ -94,7 +96,9 @@ def draw_patterns(
         parts = []
         for head, (weights, note) in enumerate(zip(heads, said, strict=True)):
             check_words(weights, words)
-            drawn = svg.labelled(note, pattern(weights, words, head, SMALL, written=False))
+            drawn = svg.labelled(
+                note, pattern(weights, words, svg.hue(head, number), SMALL, written=False)
+            )
             parts.append(svg.labelled(f"layer {number}, head {head}", drawn))
         lines.append(svg.beside(parts))
     facts = "; ".join(

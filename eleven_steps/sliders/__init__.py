@@ -1,10 +1,9 @@
-"""What a learner moves by hand: films under sliders, the stage, the lever, words with arcs.
+"""What a learner moves by hand: films under sliders, the stage, the lever.
 
 explore_* and break_step return them. What moves enters, Python with its scripts and styles. Checks
 never do: a notebook hands in what they say.
 """
 
-from eleven_steps.sliders.arcs import explore_arcs, explore_sentence
 from eleven_steps.sliders.breaking import Break, break_step
 from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
@@ -18,6 +17,5 @@ from eleven_steps.sliders.products import (
     explore_running,
     explore_strides,
 )
-from eleven_steps.sliders.source import explore_source
 from eleven_steps.sliders.stage import explore_stage
 from eleven_steps.sliders.words import explore_angle, explore_meaning

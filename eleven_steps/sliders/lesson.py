@@ -33,6 +33,6 @@ def at_steps(run: Run, *which: str) -> list[Shown]:
     shown = []
     for step, name in (one.split(".") for one in which):
         letters = SHAPES[step].strip("()").replace(",", "")
-        by_head = mha.num_heads if step in ("project", "combine") else None
+        by_head = mha.num_heads if step == "combine" else None  # before the cut there is none
         shown.append(Shown(steps[step][name], name, letters, by_head, shade=step == "softmax"))
     return shown

@@ -5,7 +5,8 @@ const MOMENTS = 5, LYING = 26, BEFORE = 4; // at 4 the weights are there; then c
 const UP = 84, DEEP = 64, TOP = 24, FLOOR = TOP + UP + DEEP, WORDS = FLOOR + 12; // pixels
 
 const told = (k, { root, top, wide, falls, bare, most }) => [
-  falls ? "Scores of words that come later become −∞: they fall through the floor." : "No word comes later here: no score becomes −∞.",
+  falls ? "Scores of words that come later become −∞: they fall through the floor."
+    : "No word comes later here: no score becomes −∞.",
   `All bars are divided by ${root}. Without it the largest takes ${bare} %, with it ${bare === most ? "as much" : `${most} %`}.`,
   `The largest, ${top}, is taken off all: that changes no weight. Then exp bends each bar up: none is below 0.`,
   `End to end the bars are ${wide} long. ${wide === "1.00" ? "That is 1: each" : "Squeezed to 1, each"} is a weight.`,
@@ -37,9 +38,11 @@ class Lever {
         <output></output></label><label><input type="checkbox"> training</label>`;
     const part = (name) => el.querySelector(name);
     this.svg = part("svg"); this.group = part(".bars"); this.said = part(".moment");
-    this.rule = part(".rule"); this.curve = part(".curve"); this.end = part(".end"); this.sum = part(".sum"); this.of = part(".of");
+    this.rule = part(".rule"); this.curve = part(".curve"); this.end = part(".end"); this.sum = part(".sum");
+    this.of = part(".of");
     this.slider = part("[type=range]"); this.output = part("output"); this.check = part("[type=checkbox]");
-    this.buttons = [...el.querySelectorAll("button")]; this.parts = []; // of each score: its group, bar, number, word and dot
+    this.buttons = [...el.querySelectorAll("button")]; this.parts = [];
+    // of each score: its group, bar, number, word and dot
     this.buttons.forEach((button, k) => { button.onclick = () => {
       if (k + 1 === MOMENTS && !this.check.checked) says.trained(true);
       says.went(k + 1);
@@ -82,7 +85,8 @@ class Lever {
     const row = this.says.read(), { words, scores, masked, root, divisor, t, colour } = row, n = words.length;
     const now = leverAt(t, row), { scaled, off, powers, whole, weights } = now;
     this.wide = wide; this.row(words);
-    const curveWide = Math.min(120, wide * 0.26), column = Math.min(80, (wide - curveWide - 10) / n), bar = column * 0.6;
+    const curveWide = Math.min(120, wide * 0.26), column = Math.min(80, (wide - curveWide - 10) / n),
+      bar = column * 0.6;
     const base = TOP + UP, most = Math.max(2, ...masked.filter(isFinite).map(Math.abs));
     const unit = DEEP / most, zoom = DEEP / Math.max(4, ...off.filter(isFinite).map((below) => -below));
     const line = wide * 0.46, loose = Math.min(line, (wide - 70) / whole); // pixels for 1, before and after
@@ -91,8 +95,10 @@ class Lever {
     // Squeezed, 1 is as long as the line; before, the bars lie as long as they stood.
     const one = t <= 3.5 ? loose : loose + (line / whole - loose) * half(3.5), lies = half(3);
     let x = 4, reached = 0;
-    const texts = Array.from(now.numbers, (number) => written(number)), longest = Math.max(...texts.map((text) => text.length));
-    const share = (by) => { const { weights } = leverAt(t, { ...row, divisor: by }); return Math.round(100 * Math.max(...weights)); };
+    const texts = Array.from(now.numbers, (number) => written(number)),
+      longest = Math.max(...texts.map((text) => text.length));
+    const share = (by) => { const { weights } = leverAt(t, { ...row, divisor: by });
+    return Math.round(100 * Math.max(...weights)); };
     this.parts.forEach(({ g, hit, ink, number, word, dot }, j) => {
       const live = isFinite(masked[j]), middle = 4 + column * (j + 0.5), fallen = live ? 0 : part(0);
       const heights = [scores[j] * unit, live ? scores[j] * unit : 0, scaled[j] * unit, off[j] * zoom, powers[j] * UP];
@@ -107,10 +113,15 @@ class Lever {
       x += long; reached += long;
       set(ink, { x: left, y: top, width: w, height: high, fill: colour,
         opacity: live ? 0.4 + 0.6 * (t > 3 ? Math.sqrt(weights[j]) : 1) : 0.5 * (1 - fallen) });
-      const area = lies > 0.5 && w > 3 ? [left, top, w, high] : [middle - column / 2, TOP, column, FLOOR - TOP];
+      const area = lies > 0.5 && w > 3 ? [left, TOP, w, WORDS + 26 - TOP]
+        : [middle - column / 2, 0, column, WORDS + 26];
+      const under = middle + (left + w / 2 - middle) * lies, said = lies < 0.5 || w > 26 ? 1 : 0;
+      // a label stands under its bar
       set(hit, { x: area[0], y: area[1], width: Math.max(area[2], 1), height: area[3] });
-      set(number, { x: middle, y: WORDS + 4, "font-size": clamp(1.3 * column / longest, 11, 15) }, texts[j]);
-      set(word, { x: middle, y: WORDS + 22, "font-size": clamp(1.6 * column / words[j].length, 11, 13) }, words[j]);
+      set(number, { x: under, opacity: said, y: WORDS + 4, "font-size": clamp(1.3 * column / longest, 11, 15) },
+        texts[j]);
+      set(word, { x: under, opacity: said, y: WORDS + 22,
+        "font-size": clamp(1.6 * column / words[j].length, 11, 13) }, words[j]);
       g.setAttribute("aria-label", `score of ${words[j]}`); g.ariaDisabled = String(!live);
       g.setAttribute("aria-valuenow", live ? masked[j] : -1e9);
       g.setAttribute("aria-valuetext", `${written(masked[j])}, weight ${weights[j].toFixed(2)}`);
@@ -126,9 +137,11 @@ class Lever {
     set(this.sum, { x: clamp(4 + reached, 30, wide - 30), y: FLOOR - LYING - 35 },
       lies > 0.5 ? (length === 1 ? "1" : `sum ${written(length)}`) : "").style.opacity = lies;
     set(this.svg, { viewBox: `0 0 ${wide} ${WORDS + 28}`, width: wide, height: WORDS + 28 });
-    const moment = Math.min(Math.max(Math.ceil(t - 1e-6), 1), MOMENTS), named = `√${Math.round(root ** 2)}`;
-    const held = t > 3 && isFinite(masked[this.held]) ? ` Score of “${words[this.held]}”: ${written(masked[this.held])}.` : "";
-    this.said.textContent = told(moment - 1, { top: written(now.top), wide: written(whole),
+    const moment = Math.min(Math.ceil(t - 1e-6), MOMENTS), named = `√${Math.round(root ** 2)}`;
+    const held = t > 3 && isFinite(masked[this.held])
+      ? ` Score of “${words[this.held]}”: ${written(masked[this.held])}.` : "";
+    this.said.textContent = !moment ? "Take hold of a column and pull it up or down, then press Play."
+      : told(moment - 1, { top: written(now.top), wide: written(whole),
       falls: !masked.every(isFinite), bare: share(1), most: share(divisor),
       root: divisor === root ? `${named} = ${written(root)}` : written(divisor) }) + held;
     set(this.of, { x: 2, y: 15 }, row.of ?? "");

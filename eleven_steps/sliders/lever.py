@@ -17,7 +17,7 @@ class Lever(Live):
 
     Attributes:
         data: what the page gets: rows of scores, None where they are masked, words, the divisor.
-        still: the scores and the weights that a softmax makes of them.
+        still: the scores, as they are before a softmax makes weights of them.
     """
 
     _esm = script("listen", "stage_numbers", "lever", "lever_alone")
@@ -25,12 +25,9 @@ class Lever(Live):
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, scores: torch.Tensor, words: Sequence[str], divisor: float):
-        weights = torch.softmax(scores / divisor, dim=-1)
         names = list(words) if len(scores) > 1 else ()
-        title = f"Scores, divided by {divisor:.2f}, become weights"
-        self.still = draw_matrices(
-            {"scores": scores, "weights": weights}, title, names, words, shade="weights"
-        )
+        title = f"Scores, to be divided by {divisor:.2f}: which weights will they become?"
+        self.still = draw_matrices({"scores": scores}, title, names, words)
         rows = [[v if v > -torch.inf else None for v in row] for row in scores.tolist()]
         data = {"rows": rows, "words": list(words), "divisor": float(divisor)}
         super().__init__(data=data | {"colour": HEAD_COLOURS[0]})

@@ -5,7 +5,7 @@ const SPEED = 2200; // milliseconds for a moment
 function render({ model, el }) {
   const { rows, words, divisor: root, colour } = model.get("data");
   const masked = rows.map((row) => row.map((score) => score ?? -Infinity));
-  let query = rows.length - 1, t = BEFORE, motion = null, divisor = root, dropped = false;
+  let query = rows.length - 1, t = 0, motion = null, divisor = root, dropped = false;
   let now = masked.map((row) => [...row]);
   el.classList.add("live");
   el.innerHTML = `<div class="lever alone"><div class="top"><div class="title" aria-live="polite"></div></div>
@@ -18,7 +18,8 @@ function render({ model, el }) {
     lever.draw();
     const { weights } = leverAt(t, says.read()), most = weights.indexOf(Math.max(...weights));
     const who = rows.length > 1 ? `“${words[query]}”` : "The query";
-    top.firstChild.textContent = `${who} attends to “${words[most]}”: ${Math.round(100 * weights[most])} %`;
+    top.firstChild.textContent = t < 3.5 ? `${who} has these scores. How much will it take from each?`
+      : `${who} attends to “${words[most]}”: ${Math.round(100 * weights[most])} %`;
     const moved = now.some((row, i) => row.some((score, j) => score !== masked[i][j]));
     back.disabled = !moved && divisor === root && !dropped;
     [...queries.children].forEach((button, i) => { button.ariaPressed = String(i === query); });

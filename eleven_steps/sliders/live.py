@@ -1,16 +1,17 @@
 """What pictures that answer have in common: a script, a style, and what is stored of them."""
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 import anywidget
 
-from eleven_steps.pictures.stored import Lit, answering, hint
+from eleven_steps.pictures.stored import hint
 
 HERE = Path(__file__).parent
+REMARK = re.compile(r"^\s*(?://.*\n\s*)*|(?<=[;{,]) // .*$", re.MULTILINE)
 ASLEEP = "<p>Run the cell to move it.</p>"  # where the view is not stored, or cannot be shown
-SEEN = "visibility:visible;opacity:1"  # of what a picture that answers by style alone lights
 
 
 class Live(anywidget.AnyWidget):
@@ -41,29 +42,6 @@ class Live(anywidget.AnyWidget):
         return self.still._repr_mimebundle_()["text/html"] + ASLEEP
 
 
-class Answers:
-    """Hold a picture that answers by style alone, without a script and before anything is run.
-
-    Args:
-        still: the picture where styles are dropped.
-        page, lit: as eleven_steps.pictures.stored.answering takes them.
-        says: how much there is to point at.
-        above: HTML that stands above the still.
-    """
-
-    def __init__(self, still: Any, page: str, lit: Lit, says: str, above: str = ""):
-        self.still, self.page, self.lit, self.says, self.above = still, page, lit, says, above
-
-    def __repr__(self) -> str:
-        return in_words(self.still, self.says, "all that is shown", repr([self.page, self.lit]))
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        still = self.still._repr_mimebundle_()
-        look = style("look", "answers") + hint()
-        html = answering(self.page, self.lit, look, self.above + still["text/html"])
-        return {**still, "text/html": html, "text/plain": repr(self)}
-
-
 def in_words(still: Any, says: str, over: str, every: str) -> str:
     """Say what a picture shows at first, what more there is, and a hash over all of that."""
     digest = hashlib.sha256(every.encode()).hexdigest()[:16]
@@ -81,5 +59,5 @@ def style(*names: str) -> str:
 
 
 def script(*names: str) -> str:
-    """Return scripts as one module; the last of them exports what it renders."""
-    return "\n".join((HERE / f"{name}.js").read_text("utf-8") for name in names)
+    """Return scripts as one module, without remarks; the last exports what it renders."""
+    return REMARK.sub("", "\n".join((HERE / f"{name}.js").read_text("utf-8") for name in names))

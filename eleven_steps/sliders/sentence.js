@@ -1,18 +1,18 @@
 // A sentence in large type: arcs from the word that is asked to those it attends to, the next word, heads
 // to switch off; words to swap where there is a vocabulary. It shows what it is told, and hears a hand.
 
-const COLOUR = (layer, head) => (layer ? head : 2 + head); // a head's colour is its own in all layers
+const FIRST = 5, COLOUR = (layer, head) => (layer ? head : FIRST + head); // a colour belongs to a layer and a head
 
 class Sentence {
-  // says: read() returns { words, cut, query, heads: [{ layer, head, row, off }], next, before, vocabulary,
+  // says: read() returns { words, query, heads: [{ layer, head, row, off }], next, before, vocabulary,
   // changed }; asked(i), swapped(i, word), switched(k) and opened(k) hear what a hand wants.
   constructor(el, says, colours) {
     this.el = el; this.says = says; this.colours = colours; this.open = null; // the word that is swapped
     el.classList.add("sentence");
     el.innerHTML = `<div class="said"><svg role="group" aria-label="arcs"></svg><div class="spoken" role="group"
       aria-label="Words: press one for its arcs, once more to swap it"></div><div class="list" role="group"
-      aria-label="words to put here" hidden></div></div><div class="next" role="group" aria-label="next word"></div>
-      <div class="off"><span>Switch a head off:</span><div class="heads" role="group" aria-label="heads, to switch off"></div></div><p class="finding"></p>`;
+      aria-label="words to put here" hidden></div></div><div class="next" role="group" aria-label="next word, after the last one"></div>
+      <div class="off"><span>Heads. Press one to switch it off:</span><div class="heads" role="group" aria-label="heads, to switch off"></div></div><p class="finding"></p>`;
     [this.said, this.next, , this.finding] = el.children; this.chips = el.querySelector(".heads");
     [this.svg, this.spoken, this.list] = this.said.children;
     this.svg.addEventListener("click", ({ target }) => this.pull(target));
@@ -59,27 +59,29 @@ class Sentence {
   }
 
   draw() {
-    const { words, cut = words.length, query, heads, next, before, vocabulary, row, whatIf } = this.says.read();
+    const { words, names, query, heads, next, before, vocabulary, row, whatIf } = this.says.read();
     const buttons = (place, texts, act) => {
       while (place.children.length > texts.length) place.lastChild.remove();
       texts.forEach((text, i) => {
         const button = place.children[i] ?? place.appendChild(document.createElement("button"));
-        if (button.textContent !== text) button.textContent = text;
+        if (button.innerHTML !== text) button.innerHTML = text;
         button.onclick = () => act(i);
       });
       return [...place.children];
     };
     buttons(this.spoken, words, (i) => (i === query ? this.swap(i) : this.says.asked(i))).forEach((button, i) => {
-      button.dataset.word = i; button.ariaPressed = String(i === query); button.disabled = i >= cut;
+      button.dataset.word = i; button.ariaPressed = String(i === query);
       button.title = i === query && vocabulary ? "press again to swap this word" : "";
     });
-    buttons(this.chips, heads.map(({ layer, head }) => `layer ${layer}, head ${head}`), (k) => this.says.switched(k))
+    buttons(this.chips, heads.map(({ layer, head }) => `<b>${names[layer][head]}</b> layer ${layer}, head ${head}`),
+      (k) => this.says.switched(k))
       .forEach((button, k) => {
         const { layer, head, off } = heads[k];
         button.ariaPressed = String(!off);
         button.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
       });
-    this.next.innerHTML = `<em>next word${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` + next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
+    this.next.innerHTML = `<em>what comes next${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` +
+      next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
       share.toFixed(2)}</span>`).join("");
     const shown = heads.map((head, k) => ({ ...head, k })).filter(({ row, off }) => row && !off);
     const ours = shown.filter(({ layer, head }) => !row || layer === row.layer && head === row.h);
@@ -97,7 +99,8 @@ class Sentence {
 
   // The first layer's arcs above the words, the second's below.
   arcs(words, query, shown) {
-    const { offsetTop: top, offsetHeight: high, clientWidth: wide } = this.spoken, { paddingTop } = getComputedStyle(this.said);
+    const { offsetTop: top, offsetHeight: high, clientWidth: wide } = this.spoken,
+      { paddingTop } = getComputedStyle(this.said);
     this.laid = wide;
     if (!wide) return;
     const room = parseFloat(paddingTop), height = this.said.clientHeight, at = [...this.spoken.children].map((word) =>

@@ -14,13 +14,17 @@ class Stage {
     this.root = this.page.root;
     this.painter = new Painter(this, this.page.canvas, this.page.small);
     this.playhead = new Playhead(this); this.hand = new Hand(this);
+    this.story = new Story(this, this.page.drawn); this.memory = new Memory(this);
     this.look(); this.listen();
     this.playhead.p = data.steps.findIndex(({ name }) => name === data.step) + (data.answered ? 1 : TURN);
+    this.wish = "word"; // one word through one head, all words through it, or all heads
     this.choose(data.scene);
   }
 
   get p() { return this.playhead.p; }
   get step() { return this.playhead.step; }
+  get scope() { return this.words ? this.wish : "all"; }
+  get seen() { return this.scope === "head" ? [this.head] : range(this.sizes.heads); } // heads that are drawn
 
   // Take a scene as it comes: its words, and what a hand may move in it, stand here anew.
   choose(name) {
@@ -30,19 +34,20 @@ class Stage {
     this.every = Object.fromEntries(
       Object.entries(this.scene.weights).map(([dOut, layer]) => [dOut, decoded(layer)]));
     this.sizes = { ...this.scene.start, dIn: this.scene.dIn };
+    this.head = this.sizes.heads - 1; // that is followed
     this.begin(); this.set(); this.askLast();
   }
 
   // Where the sentence is the page, its last word is asked.
   askLast() {
-    if (this.data.large && this.words) this.ask(this.asked);
+    if (this.root.dataset.large === "true") this.ask(this.asked);
   }
 
   begin() {
     this.words = this.scene.words && [...this.scene.words];
-    this.input = floats(this.scene.x);
+    this.input = floats(this.scene.x); this.swapped = false;
     this.off = new Set(); // heads that are switched off, "layer,head"
-    this.query = null; // the word that is asked, the last one if none is
+    this.query = this.scene.asked ?? null; // the word that is asked, the last one if none is
     this.moved = new Map(); // the numbers that a hand has moved, the newest last
     this.row = null; // what the lever has in hand: a layer, a head h of it and a query r
     this.page.spell();
@@ -75,7 +80,7 @@ class Stage {
 
   // Swap a word: the model reads the sentence anew, and what was moved stays so.
   swap(i, word) {
-    this.words[i] = word;
+    this.words[i] = word; this.swapped = true;
     this.anew(); this.arrange();
   }
 
@@ -98,13 +103,16 @@ class Stage {
     const heads = (layer, many, made) => range(many, (head) =>
       ({ layer, head, row: made[7] && rowOf(made, head), off: this.off.has(`${layer},${head}`) }));
     return {
-      read: () => ({ words: this.words, cut: this.sizes.tokens, query: this.asked, next: this.next,
+      read: () => ({ words: this.words.slice(0, this.sizes.tokens), names: this.data.names, query: this.asked,
+        next: this.next,
         row: this.row?.r === this.asked ? this.row : null, whatIf: this.moved.size > 0,
         before: this.off.size || this.moved.size ? this.whole : null, vocabulary: this.reader.vocabulary,
-        heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)), ...heads(1, this.sizes.heads, this.mine)] }),
+        heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)),
+          ...heads(1, this.sizes.heads, this.mine)] }),
       asked: (i) => this.ask(i),
       swapped: (i, word) => this.swap(i, word),
-      switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k]; this.turn(`${layer},${head}`); },
+      switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k];
+      this.turn(`${layer},${head}`); },
       opened: (k) => { // an arc is pulled open: its row as bars
         const { layer, head } = this.page.sentence.says.read().heads[k];
         this.row = { layer, h: head, r: this.asked };
@@ -118,17 +126,32 @@ class Stage {
   // Ask a word: the lever takes its row, in the head where it attends most to another.
   ask(i) {
     const { heads, tokens } = this.sizes;
-    const most = (h) => Math.max(0, ...this.made[7].weights.subarray((h * tokens + i) * tokens, (h * tokens + i) * tokens + i));
+    const most = (h) => Math.max(0, ...this.made[7].weights.subarray((h * tokens + i) * tokens,
+      (h * tokens + i) * tokens + i));
     this.query = i;
-    this.row = { layer: 1, h: range(heads).reduce((one, other) => (most(other) > most(one) ? other : one)), r: i };
-    this.page.sentence.draw(); this.page.say(); this.soon();
+    const best = range(heads).reduce((one, other) => (most(other) > most(one) ? other : one));
+    this.row = { layer: 1, h: this.root.dataset.large === "true" ? best : this.head, r: i };
+    this.relay();
   }
+
+  // Another word or another head: what is drawn of one word is of others now.
+  relay() {
+    this.point(null);
+    if (this.scope === "word") this.steps = this.story.arrange();
+    this.page.forget(); this.page.sentence?.draw(); this.page.say(); this.soon();
+  }
+
+  // Follow another head; look at one word, all words or all heads.
+  follow(head) { this.head = head; if (this.row) this.row = { ...this.row, layer: 1, h: head };
+  this.scope === "head" ? this.arrange() : this.relay(); this.page.sizes(); }
+  zoom(scope) { this.hand.release(); this.point(null); this.wish = scope; this.page.clear(); this.arrange();
+  this.page.sizes(); }
 
   get asked() { return Math.min(this.query ?? Infinity, this.sizes.tokens - 1); }
 
   compute() {
     const moved = [...this.moved.values()];
-    if (this.reader) this.input = this.reader.read(this.words, this.aside(moved, 0));
+    if (this.reader) this.input = this.reader.read(this.words.slice(0, this.sizes.tokens), this.aside(moved, 0));
     this.made = this.forward(moved); this.mine = this.made; this.differs = {};
     const { tokens } = this.sizes, { x, out } = this.made[LAST];
     this.next = this.reader?.next(x, out, tokens - 1) ?? [];
@@ -154,6 +177,7 @@ class Stage {
 
   anew() {
     this.compute(); this.page.worth(); this.page.say(); this.page.foretell();
+    if (this.scope === "word" && this.step > 6) { this.steps = this.story.arrange(); this.page.shares(); }
     this.soon(); this.later(40);
   }
 
@@ -167,9 +191,11 @@ class Stage {
     const { board, strip } = this.page;
     this.laid = board.clientWidth; this.room = this.laid || 1068; this.narrow = this.room < 760;
     const { steps, across, high } = arrange(this);
-    this.steps = steps; this.across = across; this.high = high;
+    Object.assign(this, { boards: steps, across, high: this.scope === "word" ? STORY : high });
+    this.steps = this.scope === "word" ? this.story.arrange() : steps;
+    this.root.dataset.scope = this.scope;
     this.painter.resize(this.painter.pen, across, high);
-    board.style.height = `${high}px`;
+    board.style.height = `${this.high}px`;
     this.painter.resize(this.painter.small, strip.clientWidth, STRIP);
     this.page.forget(); this.page.say(); this.page.foretell(); this.page.placeLever();
     this.soon(); this.later(0);
@@ -183,7 +209,10 @@ class Stage {
     }, wait);
   }
 
-  paint() { this.painter.paint(); this.playhead.put(); this.page.thread(); }
+  paint() {
+    if (this.scope !== "word") this.painter.paint();
+    this.story.draw(this.p); this.playhead.put(); this.page.thread();
+  }
 
   // ------------------------------------------------------------------------------- numbers
 
@@ -265,14 +294,19 @@ class Stage {
     this.root.addEventListener("input", ({ target: { dataset, values, value } }) =>
       this.set({ [dataset.size]: values[value] }));
     this.root.addEventListener("click", ({ target }) => {
-      const { one, all, back, pull, steps } = this.page;
+      const { one, all, back, pull, steps } = this.page,
+        { head, scope, meets } = target.closest("button")?.dataset ?? {};
       if (target === pull) this.speaking().opened(this.page.sentence.most);
-      else if (target === steps) { this.page.open("steps"); this.arrange(); this.page.one.focus(); }
+      else if (target === steps) {
+        this.page.open("steps"); this.arrange(); this.playhead.show(TURN);
+        this.page.one.focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
+      } else if (meets) { this.set({ tokens: this.sizes.tokens === this.scene.most ? 6 : this.scene.most });
+      this.ask(this.sizes.tokens - 1); }
+      else if (target.closest(".through")) this.follow(Number(head));
+      else if (scope === "hand") this.choose("whiteboard");
+      else if (scope) { this.wish = scope; this.name === "sentence" ? this.zoom(scope) : this.choose("sentence"); }
       else if (target === one || target === all) this.playhead.toggle(target === all);
       else if (target === back) { this.hand.undoAll(); board.focus({ preventScroll: true }); }
-      else if (target.matches(".scene") && target.textContent !== this.name) {
-        this.choose(target.textContent);
-      }
     });
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
     const room = new ResizeObserver(() => board.clientWidth !== this.laid && again());

@@ -16,15 +16,32 @@ from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.beyond.tiny import TinyModel, trace_layers
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import SHAPES, STEPS, step_source, trace
-from eleven_steps.pictures import HEAD_COLOURS, Picture, draw_tensors
-from eleven_steps.sliders.arcs import explore_arcs
+from eleven_steps.pictures import (
+    HEAD_COLOURS,
+    Head,
+    Picture,
+    draw_arcs,
+    draw_matrices,
+    draw_tensors,
+)
 from eleven_steps.sliders.lesson import at_steps, run, tokens
-from eleven_steps.sliders.live import Answers, Live, script, style
+from eleven_steps.sliders.live import Live, script, style
 
 SIZES = {4: (1, 2, 4), 6: (1, 2, 3), 8: (1, 2, 4), 12: (1, 2, 3, 4)}  # d_out: num_heads
 START = {"dOut": 6, "heads": 2, "tokens": 3}
-PARTS = ("numbers", "words", "layout", "paint", "says", "hand", "playhead", "page")
+PARTS = (
+    *("numbers", "words", "layout", "memory", "story"),
+    *("paint", "says", "hand", "playhead", "page"),
+)
 SCENES = ("whiteboard", "sentence")
+STORY = "Anna met Bert . Anna met Lena . Anna met"  # its first six words are the sentence
+SHORT = 6
+ASKED = {"mask": 1}  # the word a step opens with, where it is not the last: the first "met"
+CONTRAST = ("softmax", "context")  # these open where one word shares its weight between two
+NAMES = (
+    ("nearby", "the verb", "word before"),
+    ("same word", "what followed"),
+)  # of heads, by layer
 SCRIPTS = ("listen", *(f"stage_{name}" for name in PARTS), "lever", "sentence", "stage")
 
 
@@ -37,7 +54,7 @@ class Stage(Live):
     """
 
     _esm = script(*SCRIPTS, "alone")
-    _css = style("look", "lever", "sentence", "stage")
+    _css = style("look", "lever", "sentence", "stage", "story")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -48,23 +65,20 @@ class Stage(Live):
         done: Collection[str] = (),
         large: bool = False,
     ):
-        self.arcs = arcs() if large else None  # where it does not run, its words still answer
-        self.still = self.arcs.still if large else still(step)
-        made = {name: {"whiteboard": whiteboard, "sentence": sentence}[name]() for name in scenes}
-        more = {"large": True, "scene": scenes[-1]} if large else {}  # it opens with the sentence
+        self.still = arcs() if large else still(step) if answered else before(step)
+        opens = None if large else step
+        made = {name: whiteboard() if name == "whiteboard" else sentence(opens) for name in scenes}
+        more = {"scene": scenes[-1]} | ({"large": True} if large else {})  # the sentence first
         super().__init__(data=page(made, step, answered, done) | more)
 
     def states(self) -> tuple[str, str, str]:
         """Return what there is to move, and the numbers of every state."""
         scenes = ", ".join(self.data["scenes"])
-        says = f"the stage: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
+        what = "the sentence" if self.data.get("large") else "the stage"
+        says = f"{what}: step {self.data['step']}; {scenes}; playhead, sizes and numbers to move"
         data = {key: value for key, value in self.data.items() if key != "done"}
         every = json.dumps([data, numbers(json.dumps(self.data["scenes"]))])
         return says, "all steps at all sizes", every
-
-    def stored(self) -> str:
-        """Return as HTML what is shown where no view is."""
-        return self.arcs._repr_mimebundle_()["text/html"] if self.arcs else super().stored()
 
 
 def explore_stage(
@@ -79,7 +93,7 @@ def explore_stage(
     Args:
         step: the step it opens at, one of helpers.trace.STEPS.
         scene: "whiteboard" (the course's x, seed 123), "sentence" (what the trained layer makes of
-            "Anna met Bert . Anna met"), or "both", which begins with the whiteboard.
+            "Anna met Bert . Anna met"), or "both", which begins with the sentence.
         answered: whether the step has happened already; else the title asks what it will do.
         large: whether the sentence stands first and in large type, with all else one press away.
         done: the names of the steps to tick, as eleven_steps.checks.steps_done() returns them.
@@ -96,7 +110,7 @@ def page(scenes: dict, step: str, answered: bool, done: Collection[str]) -> dict
     """Return all that the page gets."""
     steps = [{"name": name, "code": code(name), "letters": SHAPES[name]} for name in STEPS]
     begin = {"scene": next(iter(scenes)), "step": step, "answered": answered, "done": sorted(done)}
-    return {"scenes": scenes, **begin, "steps": steps, "colours": HEAD_COLOURS}
+    return {"scenes": scenes, **begin, "steps": steps, "colours": HEAD_COLOURS, "names": NAMES}
 
 
 def whiteboard() -> dict[str, Any]:
@@ -105,21 +119,23 @@ def whiteboard() -> dict[str, Any]:
     return scene_of(tokens(6), layers, SIZES, START)
 
 
-def arcs() -> Answers:
-    """Return the sentence with what its words attend to in the layer of the stage."""
+def arcs() -> Picture:
+    """Draw the sentence with what its words attend to in the layer of the stage."""
     seen = load_sentence()
-    return explore_arcs(seen.steps[6].tensors["weights"][0], seen.words)
+    weights = seen.steps[6].tensors["weights"][0]
+    return draw_arcs([Head(each, head, 1) for head, each in enumerate(weights)], seen.words)
 
 
-def sentence() -> dict[str, Any]:
-    """Return the scene of the trained layer that reads a sentence."""
-    seen = load_sentence()
+def sentence(step: str | None = None) -> dict[str, Any]:
+    """Return the scene of the trained layer that reads a sentence, as a step opens it."""
+    seen = load_sentence(STORY)
     exact = deepcopy(seen.model).double()  # whose x is the same on every processor
     layer, x = seen.layer, trace_layers(exact, read(" ".join(seen.words)))[1][0].tensors["x"]
     width, heads = layer.d_out, layer.num_heads
-    start = {"dOut": width, "heads": heads, "tokens": x.shape[1]}
+    start = {"dOut": width, "heads": heads, "tokens": x.shape[1] if step in CONTRAST else SHORT}
     scene = scene_of(x, {width: layer}, {width: (heads,)}, start)
-    return scene | {"words": seen.words, "model": around(seen.model, x.shape[1])}
+    opened = {"words": seen.words, "asked": ASKED.get(step)}
+    return scene | opened | {"model": around(seen.model, x.shape[1])}
 
 
 def around(model: TinyModel, num_tokens: int) -> dict[str, Any]:
@@ -192,6 +208,17 @@ def numbers(scenes: str) -> str:
 def code(step: str) -> str:
     """Return the step's lines of torch without their comments."""
     return "\n".join(line.partition("  #")[0] for line in step_source(step).splitlines())
+
+
+def before(step: str) -> Picture:
+    """Draw what a step is given: what is stored before a learner has predicted what it makes."""
+    given = STEPS[max(STEPS.index(step) - 1, 0)]
+    if step == given:
+        facts = {"x": tokens(3)[0]}
+        return draw_matrices(
+            facts, f"Before step 1, {step}: which sizes does the code read from x?"
+        )
+    return still(given, f"Before step {STEPS.index(step) + 1}, {step}: what will it make of this?")
 
 
 def still(step: str, title: str = "") -> Picture:

@@ -54,7 +54,8 @@ class Hand {
     const { it } = this, { cell, step } = this.hold, [x, y, w, h] = it.steps[step].at(cell.k);
     const before = it.value(cell, step, this.hold.made), now = it.value(cell, step);
     it.page.tell(reported(it, this.hold));
-    if (step === it.step) it.page.callOut(`${written(before)} → ${written(now)}`, now < before ? "down" : "up", x, y, w, h);
+    if (step === it.step) it.page.callOut(`${written(before)} → ${written(now)}`, now < before ? "down" : "up", x, y,
+      w, h);
   }
 
   release() {
@@ -87,7 +88,8 @@ class Hand {
     return {
       read: () => {
         const dropped = it.moved.has(key("dropout")), { layer, h, r } = row();
-        const t = it.step < 7 ? 0 : leverTime(it.p - 6, dropped ? MOMENTS : BEFORE), colour = it.reader ? COLOUR(layer, h) : h;
+        const t = it.step < 7 ? 0 : leverTime(it.p - 6, dropped ? MOMENTS : BEFORE),
+          colour = it.reader ? COLOUR(layer, h) : h;
         return { words: range(it.sizes.tokens, (j) => it.word(j)), scores: slice(5, "scores"),
           masked: slice(6, "masked"), root: root(), divisor: it.moved.get(key("divisor"))?.value ?? root(), t,
           kept: dropped ? keptOf(it.list.length).slice(from(), from() + it.sizes.tokens) : null,
@@ -98,8 +100,10 @@ class Hand {
         if (it.own) return; // what a class of one's own has made stays as it is
         it.row = row();
         if (!row().layer) {
-          return this.keep(`first ${from() + j}`, Math.round(clamp(score, -far(), far()) * 100) / 100, it.moved.get(`first ${from() + j}`)?.was ?? made()[6].masked[from() + j],
-            { step: 6, layer: 0, name: "masked", at: from() + j, called: `a score of ${it.token(row().r)} in layer 0` });
+          return this.keep(`first ${from() + j}`, Math.round(clamp(score, -far(), far()) * 100) / 100,
+            it.moved.get(`first ${from() + j}`)?.was ?? made()[6].masked[from() + j],
+            { step: 6, layer: 0, name: "masked", at: from() + j,
+              called: `a score of ${it.token(row().r)} in layer 0` });
         }
         this.take(cell(j), 6); this.move(score);
         this.letting = setTimeout(() => this.release(), 1500);
@@ -196,7 +200,9 @@ class Hand {
       const value = it.value(cell, it.step);
       return this.held = { value: isFinite(value) ? value : it.made[5].scores[cell.at] };
     };
-    onDrag(board, take, ({ value }, right, up) => this.hold && this.move(value + up * this.by(this.hold.cell, PIXELS)),
+    const way = (right, up) => (Math.abs(right) > Math.abs(up) ? right : up); // a pull sideways moves it as well
+    onDrag(board, take, ({ value }, right, up) => this.hold &&
+      this.move(value + way(right, up) * this.by(this.hold.cell, PIXELS)),
       () => { this.held = null; this.release(); });
     board.addEventListener("pointerover", (event) => this.held || it.point(cellOf(event)));
     board.addEventListener("pointerleave", ({ pointerType }) => // what a finger tapped stays

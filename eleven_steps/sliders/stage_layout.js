@@ -82,15 +82,15 @@ class Plan {
 
   // A tensor as its axes lie: one block, one a token, or one a head with the head's colour.
   tensor(kind, lies, size, lines, more) {
-    const { blocks } = this.it.forms[lies], most = Math.ceil(blocks / lines);
     const token = lies === "token", head = lies === "head" || lies === "square", { titles = true } = more;
+    const list = head ? this.it.seen : range(this.it.forms[lies].blocks), most = Math.ceil(list.length / lines);
     const ofBlock = (b) => this.block(kind, lies, b, this.wide(size, lies), `h${size}`, { ...more,
       card: head ? b : -1,
       names: token || more.ghost || ["matrix", "own"].includes(lies) || b % most ? [] : this.names,
       columns: lies === "square" && (more.out || more.stays) ? this.names : [],
       foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
       title: head && titles ? this.head(b) : "" });
-    return inLines(range(blocks, ofBlock), lines, head ? 14 : 6, 8);
+    return inLines(list.map(ofBlock), lines, head ? 14 : 6, 8);
   }
 
   // Features of a scene too wide for numbers are colours, a few pixels wide.
@@ -137,7 +137,8 @@ class Plan {
 
   // The weights, whose cells were the scores, beside one row of them that is pulled out as bars.
   shares(step, beside, lines) {
-    const wide = Math.min(this.it.room - 8, this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 310 : 350);
+    const wide = Math.min(this.it.room - 8,
+      this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 310 : 350);
     const made = col([this.header("weights", step, { out: true }),
       this.tensor("scores", "square", "o", lines, { stays: true })], 6);
     return (beside ? row : col)([{ lever: true, w: wide, h: LEVER }, made], 24);
@@ -190,7 +191,7 @@ class Plan {
         { low: true, head: this.heads > 1 ? head : -1 });
       return grid([[corner, above], [left, right]], 8, 8);
     };
-    const coming = LEFT[step - 1][0].slice(0, 2).join(", "), blocks = range(this.it.forms[to].blocks, ofHead);
+    const coming = LEFT[step - 1][0].slice(0, 2).join(", "), blocks = (byHead ? this.it.seen : [0]).map(ofHead);
     const heads = [this.header(coming, step - 1), this.header(made, step, out)];
     return col([beside ? row(heads, 40) : col(heads, 2), inLines(blocks, lines, 26, 12)], 10);
   }
@@ -204,7 +205,8 @@ function fit(plan, step, width, height) {
   const strips = colours && (step < 5 || step > 8); // features as strips, their words beside them
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));
   const sized = (tree, w, [across, down, heat]) => {
-    const ho = strips ? 13 + 0.64 * (w - least) : Math.max(LEAST_HIGH, 0.64 * w), wi = across ? Math.max(least, 0.8 * w) : heat;
+    const ho = strips ? 13 + 0.64 * (w - least) : Math.max(LEAST_HIGH, 0.64 * w),
+      wi = across ? Math.max(least, 0.8 * w) : heat;
     const hi = strips ? Math.max(11, 0.8 * ho) : down ? Math.max(LEAST_HIGH, 0.8 * ho) : colours ? 5 : heat;
     measure(tree,
       { wo: w, ho, wi, hi, wm: across ? it.least : 2 * heat, hm: down ? LEAST_HIGH : heat });
@@ -215,10 +217,12 @@ function fit(plan, step, width, height) {
   for (let most = wanted; ; most *= 1.2) for (const input of inputs) {
     const fits = (tree, w) => sized(tree, w, input).w <= room && tree.h <= most;
     const small = trees.filter((tree) => fits(tree, least));
-    if (most > wanted && small[0]) return sized(small.reduce((one, other) => (other.h < one.h ? other : one)), least, input);
+    if (most > wanted && small[0]) return sized(small.reduce((one, other) => (other.h < one.h ? other : one)), least,
+      input);
     const sizes = small.map((tree) => {
       let w = least;
-      for (let by = ((plan.narrow && step === 7 ? Math.max(36, least + 2) : LARGEST) - least) / 2; by > 1; by /= 2) if (fits(tree, w + by)) w += by;
+      for (let by = ((plan.narrow && step === 7 ? Math.max(36, least + 2) : LARGEST) - least) / 2; by > 1;
+      by /= 2) if (fits(tree, w + by)) w += by;
       return w;
     });
     const k = sizes.findIndex((w) => w > 0.85 * Math.max(...sizes));
@@ -249,11 +253,12 @@ function lowEnough(plan, step, tall) {
 // when it is over, its words and frames, and how wide and high all of that is.
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
-  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall)), steps = [null];
-  const high = Math.max(narrow ? 0 : tall, ...chosen.map(({ need, dock }) => Math.max(need, dock.h)));
+  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall - it.memory.room(k + 1))), steps = [null];
+  const high = Math.max(narrow ? 0 : tall,
+    ...chosen.map(({ need, dock }, k) => Math.max(need, dock.h) + it.memory.room(k + 1)));
   chosen.forEach(({ dock, aside, above, tree, need }, k) => { // all are as high as the highest: nothing below moves
     const wide = Math.max(room, aside + tree.w + 8, dock.w + 4), laid = new Laid(it, wide, high);
-    const seen = Math.max(tall, need); // what fits into a window stands in its middle
+    const seen = Math.max(tall - it.memory.room(k + 1), need); // what fits into a window stands in its middle
     place(dock, 2, narrow ? 2 : Math.max(2, Math.min(60, (seen - dock.h) / 2)), laid.leaf);
     place(tree, aside + Math.max(4, (Math.min(wide, room) - aside - tree.w) / 2),
       above + Math.max(2, narrow ? 8 : (seen - above - tree.h) / 2), laid.leaf);

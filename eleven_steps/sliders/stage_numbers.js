@@ -151,6 +151,9 @@ function leftBy(kind, step) {
 // The kinds that a step makes anew.
 const MADE = LEFT.map((left, step) => (FACTORS[step] ? left[0].map(kindOf) : []));
 
+// Whether a step's numbers of a kind are new: made by it, masked or squeezed.
+const isNew = (kind, step) => MADE[step].includes(kind) || kind === "scores" && [6, 7].includes(step);
+
 // How the numbers of each kind lie, in the order that they are painted in.
 const KINDS = { ...Object.fromEntries([...PARTS, "context"].map((name) => [name, "head"])), scores: "square",
   ...Object.fromEntries(MATRICES.map((name) => [name, "matrix"])), out_proj: "last", out: "row", x: "x" };

@@ -1,8 +1,12 @@
 // The stage's page: what is around the numbers, and an element over each of them.
 
-const PLACES = ["title", "choices", "back", "pull", "steps", "row", "code", "knobs", "words", "one", "all", "strip",
-  "handle", "board", "field", "cells", "call", "card"]; // parts of the page by their class
+const PLACES = ["title", "why", "choices", "back", "pull", "steps", "row", "code", "knobs", "words", "one", "all",
+  "strip", "through",
+  "share", "handle", "board", "field", "cells", "drawn", "call", "card"]; // parts of the page by their class
+const SCOPES = { word: "one word", head: "all words", all: "all heads", hand: "check by hand" };
 const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
+
+const placed = ([x, y, w, h]) => `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
 
 class StagePage {
   constructor(it, el) {
@@ -16,23 +20,26 @@ class StagePage {
       aria-label="${name}" data-size="${key}"><output></output></label>`;
     const more = it.data.large ? `<button class="pull">Open its row of scores</button><button
       class="steps">The eleven steps of this sentence</button>` : "";
-    const choices = names[1] ? names.map((name) => `<button class="scene">${name}</button>`) : [];
+    const scopes = !scenes.sentence ? [] : Object.entries(SCOPES).filter(([scope]) => scope !== "hand" || names[1])
+      .map(([scope, text]) => `<button class="scope" data-scope="${scope}">${text}</button>`);
     el.classList.add("live");
     el.insertAdjacentHTML("beforeend", `<div class="stage" data-stage role="group"
         data-lm-suppress-shortcuts="true"
         aria-label="The stage: eleven steps of multi-head attention, one after the other">
       <div class="top"><div class="title" aria-live="polite"></div>
-        <div class="choices">${more}<button class="back">Back to the start</button>${choices.join("")}</div></div>
+        <div class="choices">${more}<button class="back">Back to the start</button>${scopes.join("")}</div></div>
+      <p class="why"></p><div class="through" role="group" aria-label="the head that is followed"></div>
       <div class="row"></div>
       <div class="desk"><pre class="code" tabindex="0"></pre>
-        <div class="words"></div><div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
+        <div class="words"></div><label class="share">divide by <input type="range" min="-0.7" max="2.8"
+          step="0.01" aria-label="divide by"><output></output></label><div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
       <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button></div>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
           aria-valuemax="11"><canvas></canvas><div class="tiles">${steps.map(tile).join("")}</div>
         <div class="handle"></div></div></div>
       <div class="board" tabindex="0" role="application"
         aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
-        <div class="field"><canvas></canvas><div class="cells"></div><div></div>
+        <div class="field"><canvas></canvas><svg class="drawn" aria-hidden="true"></svg><div class="cells"></div><div></div>
         <div class="call" hidden></div></div></div>
       <div class="card" aria-live="off"></div><svg class="thread" aria-hidden="true"><path/></svg></div>`);
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
@@ -41,7 +48,16 @@ class StagePage {
     this.tiles = [...root.querySelectorAll(".tile")]; [this.small, this.canvas] = root.querySelectorAll("canvas");
     this.lever = this.cells.nextElementSibling; this.line = root.querySelector(".thread path");
     this.open(it.data.large ? "first" : "steps");
-    it.data.colours.forEach((colour, k) => root.style.setProperty(`--head${k}`, colour));
+    it.data.colours.forEach((colour, k) => {
+      root.style.setProperty(`--head${k}`, colour);
+      root.style.setProperty(`--tone${k}`, `light-dark(${colour}, color-mix(in srgb, ${colour}, #fff 40%))`);
+    });
+    const slide = this.share.querySelector("input");
+    slide.oninput = (event) => {
+      event.stopPropagation();
+      const root = Math.sqrt(it.headDim), by = Math.exp(slide.value);
+      it.hand.lever().divided(Math.abs(Math.log(by / root)) < 0.06 ? root : by);
+    };
     this.elements = []; // by the number of their cell
     this.moving = false; // whether cells are on their way
     this.forget();
@@ -50,7 +66,7 @@ class StagePage {
   // Where the sentence is the page, a row of scores or all steps are one press away.
   open(what) {
     if (!this.it.data.large || this.root.dataset.opened === "steps") return;
-    this.root.dataset.opened = what;
+    this.root.dataset.opened = what; this.root.dataset.large = what !== "steps";
     (what === "row" ? this.row : this.field).append(this.lever);
   }
 
@@ -66,7 +82,7 @@ class StagePage {
   spell() {
     const { it } = this, { colours, large } = it.data;
     this.words.hidden = !it.words;
-    this.root.dataset.large = Boolean(large && it.words);
+    this.root.dataset.large = Boolean(large && it.words && this.root.dataset.opened !== "steps");
     if (it.words) this.sentence ??= new Sentence(this.words, it.speaking(), colours);
     this.words.classList.add("opening"); // its arcs grow once
     this.words.addEventListener("animationend", () => this.words.classList.remove("opening"), { once: true });
@@ -83,6 +99,7 @@ class StagePage {
   say() {
     const { it } = this, n = it.step, answered = it.p >= n - 1e-6, { name, code } = it.data.steps[n - 1];
     const title = `<b>${n} ${name}</b> ${titled(it, n, answered)}`, key = `${n} ${answered}`;
+    this.beside(n);
     if (title !== this.titled) {
       this.title.innerHTML = this.titled = title;
       this.title.classList.remove("long"); // a long one is set smaller: none is cut
@@ -100,6 +117,17 @@ class StagePage {
       if (!it.pointed && !it.hand.hold && !(answered && it.playhead.running)) this.tell(); // the last sum stays
     }
     this.cover();
+  }
+
+  // What stands beside the story of a word: why a step is there, and what the scores are divided by.
+  beside(n) {
+    const { it } = this, word = it.scope === "word", root = Math.sqrt(it.headDim),
+      by = it.moved.get("divisor 1")?.value ?? root;
+    const [slide, output] = this.share.children;
+    if (this.why.textContent !== WHY[n]) this.why.textContent = WHY[n];
+    this.share.style.visibility = word && n === 7 ? "" : "hidden";
+    slide.value = Math.log(by); output.textContent = written(by) + (by === root ? ` = √${it.headDim}` : "");
+    slide.setAttribute("aria-valuetext", output.textContent);
   }
 
   // The card: what is said of a number, or how to begin.
@@ -121,7 +149,8 @@ class StagePage {
     };
     const bend = ([x, y], [to, end]) => `M${x} ${y}C${x} ${(y + end) / 2} ${to} ${(y + end) / 2} ${to} ${end}`;
     const ways = [], { spoken, next } = this.sentence ?? {};
-    if (cell && !cell.kind.includes("_")) ways.push(bend(spot(spoken.children[cell.r], 1), spot(this.elements[cell.k], 0)));
+    if (cell && !cell.kind.includes("_")) ways.push(bend(spot(spoken.children[cell.r], 1),
+      spot(this.elements[cell.k], 0)));
     if (cell && it.kin.next) ways.push(bend(spot(this.elements[cell.k], 0), spot(next, 1)));
     this.line.setAttribute("d", ways.join(""));
   }
@@ -135,11 +164,11 @@ class StagePage {
 
   // The lever stands where step 7 has room for it, and is there while that step is.
   placeLever() {
-    const { x, y, w, h } = this.it.steps[7].lever;
+    const { x, y, w, h } = this.it.boards[7].lever;
     this.pulled ??= new Lever(this.lever, this.it.hand.lever());
-    this.lever.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+    this.lever.style.cssText = placed([x, y, w, h]);
     this.pulled.wide = this.root.dataset.opened === "row" ? Math.min(620, this.row.clientWidth) : w;
-    this.lift(this.it.step === 7 ? 1 : 0);
+    this.lift(this.it.step === 7 && (this.it.scope !== "word" || this.root.dataset.opened === "row") ? 1 : 0);
   }
 
   lift(t) {
@@ -151,19 +180,19 @@ class StagePage {
 
   // Lay an element over each number of the step, where it comes to rest.
   cover() {
-    const { it } = this, n = it.step, { shown, need, index } = it.steps[n], stops = new Set();
+    const { it } = this, n = it.step, { need, index } = it.steps[n], stops = new Set(), key = `${n} ${it.p === n}`;
     this.moving = it.p !== n && Math.abs(it.p - n + 1 - TURN) > 1e-6;
     this.cells.classList.toggle("moving", this.moving);
-    if (this.covered === n || it.playhead.scrubbing) return;
-    this.covered = n;
+    if (this.covered === key || it.playhead.scrubbing) return;
+    this.covered = key;
+    const shown = it.steps[n].shown.filter(({ kind }) => it.p === n || !isNew(kind, n)); // no answer before the press
     this.field.style.width = need > it.laid + 1 ? `${need}px` : "";
     const here = new Set(shown.map(({ k }) => k)); // what is not hidden for a moment keeps the focus
     this.elements.forEach((element, k) => { element.hidden = !here.has(k); });
     for (const cell of shown) {
-      const [x, y, w, h] = it.steps[n].at(cell.k);
       const element = this.elements[cell.k] ??= this.cells.appendChild(
         Object.assign(document.createElement("i"), { k: cell.k }));
-      element.style.cssText = `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
+      element.style.cssText = placed(it.steps[n].at(cell.k));
       element.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
       const differs = n === it.own?.open && it.differs[nameOf(cell.kind, n)]?.[cell.at];
       element.className = `${cell.kind}${differs ? " wrong" : ""}`;
@@ -175,10 +204,18 @@ class StagePage {
     this.worth();
   }
 
+  // A ribbon's parts lie elsewhere once its shares have changed.
+  shares() {
+    const laid = this.it.steps[this.it.step];
+    for (const { kind, k } of laid.shown) if (kind === "scores" &&
+      this.elements[k]) this.elements[k].style.cssText = placed(laid.at(k));
+  }
+
   // Let Tab go to this number, the one of its tensor.
   tabbed(cell) {
     for (const element of this.elements) {
-      if (element?.tabIndex === 0 && element.k !== cell.k && this.it.list[element.k].kind === cell.kind) element.tabIndex = -1;
+      if (element?.tabIndex === 0 && element.k !== cell.k &&
+        this.it.list[element.k].kind === cell.kind) element.tabIndex = -1;
     }
     const element = this.elements[cell.k];
     element.tabIndex = 0;
@@ -200,7 +237,7 @@ class StagePage {
   }
 
   spoken(element, value) {
-    element.setAttribute("aria-valuenow", isFinite(value) ? value : -1e9);
+    element.setAttribute("aria-valuenow", isFinite(value) ? Number(value.toFixed(6)) : -1e9);
     element.setAttribute("aria-valuetext", written(value).replace("−", "minus ").replace("∞", "infinity"));
   }
 
@@ -216,8 +253,11 @@ class StagePage {
       input.setAttribute("aria-valuetext", sizes[key]);
       input.nextSibling.textContent = sizes[key];
     }
-    for (const button of this.choices.querySelectorAll(".scene")) {
-      button.setAttribute("aria-pressed", button.textContent === name);
-    }
+    const { scope, head } = this.it, { names, colours } = this.it.data, scoped = reader ? scope : "hand";
+    for (const button of this.choices.querySelectorAll(".scope")) button.ariaPressed = String(button.dataset.scope === scoped);
+    this.through.innerHTML = !reader ? ""
+      : range(sizes.heads, (h) => `<button data-head="${h}" aria-pressed="${h === head}"
+      style="--head:${colours[h]}"><b>${names[1][h]}</b> layer 1, head ${h}</button>`).join("") + (this.it.swapped ? ""
+      : `<button data-meets="1" aria-pressed="${sizes.tokens > 6}">Anna also met Lena</button>`);
   }
 }

@@ -25,6 +25,7 @@ function joined(places) {
 // What is told apart while a step happens: rows or heads that travel one by one.
 const PIECES = { 3: "r", 4: "h", 9: "r", 10: "r" };
 const pieces = ({ sizes }, n) => (PIECES[n] ? sizes[n === 4 ? "heads" : "tokens"] : 0);
+const STAY = new Set([3, 4, 9]); // no number moves in memory, so none does here: it is read at another place
 
 // Numbers are made one by one, the first ones slowly: how many stand at u.
 function sweep({ sizes: { tokens, dOut } }, n, u) {
@@ -35,9 +36,9 @@ function sweep({ sizes: { tokens, dOut } }, n, u) {
 // How far a cell has come of its way in step n, whose happening is at u from 0 to 1.
 function progress(it, { kind, r, c, h }, n, u) {
   const { tokens, dOut } = it.sizes, made = MADE[n].includes(kind);
-  if (made && n === 8) return +(u >= (r + 0.97) / tokens);
   if (made) return clamp(5 * (sweep(it, n, u) - r * (n === 5 ? tokens : dOut) - c - 0.8));
   if (!PIECES[n]) return ease(2.5 * u);
+  if (n === 10) u = (u - FAILS) / (1 - FAILS); // view has failed first
   const lead = n === 3 ? 0.2 : 0, turn = (1 - lead) / (pieces(it, n) + 0.5);
   return ease((u - lead - turn * (n === 4 ? h : r)) / turn / 1.5);
 }
@@ -47,15 +48,13 @@ function where(it, { n, t, u, laid, before }, cell) {
   const { now } = it.painter, at = 4 * cell.k, early = t < TURN;
   const from = early ? before?.rest ?? laid.start : laid.start, to = early ? laid.start : laid.rest;
   const s = early ? ease(t / TURN) : t < 1 ? progress(it, cell, n, u) : 1;
-  const seen = from[at + 2] > 0, then = to[at + 2] > 0;
+  const seen = from[at + 2] > 0, then = to[at + 2] > 0,
+    stays = STAY.has(n) && !early && (laid.stays ??= new Set(laid.ghosts)).has(cell.k);
   for (let z = 0; z < 4; z++) {
     const a = seen ? from[at + z] : to[at + z];
-    now[z] = a + ((then ? to[at + z] : a) - a) * s;
+    now[z] = a + ((then ? to[at + z] : a) - a) * (stays ? 1 : s);
   }
-  now[4] = seen + (then - seen) * s;
-  if (n === 3 && u > 0 && u < 1 && cell.h > 0 && PARTS.includes(cell.kind)) { // heads part before rows are cut
-    now[0] += cell.h * 14 * ease(5 * u) * (1 - s);
-  }
+  now[4] = stays ? s : seen + (then - seen) * s;
   now[5] = s;
   return now;
 }
@@ -124,7 +123,7 @@ class Painter {
     for (const slot of laid.slots) this.slot(slot, clamp((t - TURN + 0.1) * 10), u);
     if (u > 0) for (const k of laid.ghosts) {
       const [x, y, w, h] = laid.start.subarray(4 * k, 4 * k + 4);
-      if (PIECES[n]) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
+      if (n === 10) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
       else this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
     }
     if (it.wide) this.matrices(moment);
@@ -139,7 +138,8 @@ class Painter {
     for (const paint of still) paint();
     if (u > 0 && u < 1) this.act(moment);
     if (n === 7 && t >= TURN) { // the row that the lever has in hand
-      const { h, r } = rowOfNote(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r && cell.kind === "scores");
+      const { h, r } = rowOfNote(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r &&
+        cell.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }
     it.page.lift(n === 7 ? t : 0);
@@ -223,10 +223,11 @@ class Painter {
   // The colour of a number and how strong it is.
   shade(cell, step, value, delta) {
     const most = this.it.most[nameOf(cell.kind, step)], size = Math.abs(delta);
-    if (size && written(value) !== written(value - delta)) return [delta > 0 ? this.right : this.wrong, 0.1 + 0.4 * clamp(2 * size / most)];
+    if (size && written(value) !== written(value - delta)) return [delta > 0 ? this.right : this.wrong,
+      0.1 + 0.4 * clamp(2 * size / most)];
     if (this.it.hand.hold) return [this.band, 1];
     if (value === -Infinity) return [this.soft, COVERED];
-    return [this.heads[cell.h] ?? this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
+    return [step > 2 && this.heads[cell.h] || this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
   }
 
   // One number: its colour, stronger where no digits have to be read through it, and its digits.
@@ -251,7 +252,8 @@ class Painter {
   }
 
   digits(cell, value, delta, x, y, w, h, opacity, strength) {
-    const { it, pen } = this, moved = delta && written(value) !== written(value - delta), [size, short] = this.sizeOf(w, h);
+    const { it, pen } = this, moved = delta && written(value) !== written(value - delta),
+      [size, short] = this.sizeOf(w, h);
     pen.globalAlpha = opacity;
     if (moved) { // which way, and how far
       const long = Math.max(2, (strength - 0.1) * 2.5 * (h / 2 - 2)), up = delta > 0;
@@ -263,10 +265,12 @@ class Painter {
     }
     const text = written(value, short), before = written(value - delta, short);
     const two = moved && h >= 30 && text !== before, middle = x + w / 2;
-    const own = it.own && it.differs[nameOf(cell.kind, it.own.open)]?.[cell.at] && it.value(cell, it.own.open) === value;
+    const own = it.own && it.differs[nameOf(cell.kind, it.own.open)]?.[cell.at] &&
+      it.value(cell, it.own.open) === value;
     if (own && h >= TWO_HIGH && !this.moving) { // a class's own number, and the right one under it
       this.write(text, middle, y + h * 0.32, `bold ${Math.min(size, 0.45 * h)}px ${this.family}`, this.wrong, w - 2);
-      return this.write(written(it.value(cell, it.own.open, it.made)), middle, y + h * 0.74, `${LEAST_FONT}px ${this.family}`, this.right);
+      return this.write(written(it.value(cell, it.own.open, it.made)), middle, y + h * 0.74,
+        `${LEAST_FONT}px ${this.family}`, this.right);
     }
     const px = (size) => `${size}px ${this.family}`;
     if (two) this.write(before, middle, y + h * 0.27, px(LEAST_FONT), this.soft);
@@ -278,27 +282,12 @@ class Painter {
   // While a number is made, its arithmetic stands on the card.
   forming(cell) { if (!this.it.hand.hold) this.it.page.tell(explained(this.it, cell, this.it.step)); }
 
-  // What happens between cells while a step does: a row and a column meet and become a number (2, 5,
-  // 11), the triangle falls (6), weighted rows of values stack up (8), rows and columns are counted (1).
+  // What happens between cells while a step does: a row and a column meet and become a number.
   act(moment) {
-    const { it } = this, { n, u } = moment, { tokens, dOut, dIn } = it.sizes;
+    const { it } = this, { n, u } = moment, { tokens, dOut } = it.sizes;
     const at = (cell) => [...where(it, moment, cell)].slice(0, 4);
     const of = (kind, k) => it.list[it.first[kind] + k];
-    if (n === 1) {
-      const k = Math.floor(2 * u * tokens), j = Math.floor((2 * u - 1) * dIn);
-      const line = (i) => (u < 0.5 ? range(dIn, (c) => i * dIn + c) : range(tokens, (r) => r * dIn + i));
-      const most = u < 0.5 ? k : j;
-      for (let i = 0; i <= most; i++) { // rows are counted, then columns
-        const [x, y, w, h] = around(line(i).map((cell) => at(of("x", cell))));
-        const beside = u < 0.5 ? [x + w + 14, y + h / 2] : [x + w / 2, y + h + 10];
-        if (i === most) this.frame([x, y, w, h]);
-        if (i < most && w < 16) continue; // too narrow for all
-        this.fill(beside[0] - 9, beside[1] - 8, 18, 16, this.paper);
-        this.write(`${i + 1}`, ...beside, this.fonts.bold, this.hold);
-      }
-    } else if (n === 6) this.fall(moment);
-    else if (n === 8) this.stack(u, at, of);
-    else if (FACTORS[n]) {
+    if (FACTORS[n]) {
       const wide = n === 5 ? tokens : dOut, done = Math.min(sweep(it, n, u), tokens * wide - 1e-6);
       const k = Math.floor(done), s = ease((done % 1 - 0.3) / 0.5);
       const blocks = n === 5 ? range(it.sizes.heads, (h) => of("scores", h * tokens * tokens + k))
@@ -316,50 +305,12 @@ class Painter {
         this.frame(to);
         if (done % 1 < 0.8 && to[2] > 20) { // the products, added one by one
           const reached = sum(pairs.slice(0, many).map(([a, b]) => it.value(a, n) * it.value(b, n)));
-          this.write(written(reached, to[2] < 40), to[0] + to[2] / 2, to[1] + to[3] / 2, this.fonts.bold, this.hold, to[2] - 2);
+          this.write(written(reached, to[2] < 40), to[0] + to[2] / 2, to[1] + to[3] / 2, this.fonts.bold, this.hold,
+            to[2] - 2);
         }
       }
       this.forming(blocks[0]);
     }
-  }
-
-  fall(moment) {
-    const { it } = this;
-    for (const cell of moment.laid.shown) {
-      const fallen = (moment.u - landing(it.sizes.tokens, cell.r, cell.c)) / 0.3;
-      if (cell.kind !== "scores" || cell.c <= cell.r || fallen <= 0 || fallen >= 1) continue;
-      const [x, y, w, h] = where(it, moment, cell);
-      const above = 70 * (1 - ease(fallen)), opacity = COVERED * clamp(2 * fallen);
-      this.fill(x + 0.5, y - above + 0.5, w - 1, h - 1, this.soft, opacity);
-    }
-  }
-
-  // Rows of values, each as high as its weight, stack up to a row of context.
-  stack(u, at, of) {
-    const { it } = this, { tokens, dOut, heads } = it.sizes, dim = it.headDim;
-    const i = Math.min(tokens - 1, Math.floor(u * tokens)), turn = (u * tokens - i) * (i + 1) / 0.94;
-    const last = Math.min(i, Math.floor(turn));
-    for (let h = 0; h < heads; h++) {
-      const first = (h * tokens + i) * tokens;
-      const rows = (kind, r) => range(dim, (e) => at(of(kind, r * dOut + h * dim + e)));
-      const context = rows("context", i);
-      for (let j = 0, below = 0; j <= last; j++) {
-        const weight = it.mine[7].weights[first + j], s = ease((turn - j) / 0.8);
-        rows("values", j).forEach(([x, y, w, high], e) => {
-          const [left, top, wide, all] = context[e];
-          const strip = [left, top + all * (1 - below - weight), wide, all * weight];
-          const [a, b, c, d] = between([x, y, w, high], strip, s);
-          this.fill(a + 1, b, c - 2, d - 0.5, this.heads[h], clamp(1.5 * s) * (0.5 - 0.3 * j / tokens));
-          if (c > 16) this.frame([a + 2, b + 1, s && c - 4, d - 2.5], this.heads[h]);
-          const cell = of("values", j * dOut + h * dim + e), [size, short] = this.sizeOf(w, high);
-          if (s > 0 && size && d >= size) this.write(written(it.value(cell, 8), short), a + c / 2, b + d / 2, `${size}px ${this.family}`, this.ink, c - 4);
-        });
-        below += weight;
-      }
-      this.frame(at(of("scores", first + last)));
-      this.frame(around(rows("values", last)));
-    }
-    this.forming(of("context", i * dOut));
   }
 
   // What a number that is pointed at comes from (solid) and goes to (dashed).
@@ -379,7 +330,7 @@ class Painter {
     small.clearRect(0, 0, wide * LAST, STRIP);
     this.pen = small;
     for (let n = 1; n <= it.end; n++) {
-      const laid = it.steps[n], kinds = LEFT[n][0].map(kindOf);
+      const laid = it.boards[n], kinds = LEFT[n][0].map(kindOf);
       const left = laid.shown.filter(({ kind }) => kinds.includes(kind));
       const [x, y, w, h] = around(left.map(({ k }) => laid.at(k)));
       const scale = Math.min((wide - 12) / w, (STRIP - 10) / h);

@@ -33,7 +33,8 @@ class Playhead {
   // Let the step happen that stands open, or the next one; "on" goes on to the last.
   play(on = false) {
     if (this.p >= this.it.end) this.show(this.next() - 1 + TURN);
-    const to = Math.floor(this.p + 1e-6) + 1, seconds = SECONDS[to] ?? 1.4 + 0.45 * pieces(this.it, to);
+    const to = Math.floor(this.p + 1e-6) + 1,
+      seconds = this.it.scope === "word" ? 4.5 : SECONDS[to] ?? 1.4 + 0.45 * pieces(this.it, to);
     this.mark(on ? "all" : "step");
     this.go(to, 1000 * seconds * (to - this.p), () => {
       if (!on || to >= this.it.end) return this.mark(null);

@@ -31,9 +31,61 @@ const TITLES = [null,
     ({ dOut }) => `Each number of out mixes all ${dOut} numbers of its token's context, from every head.`]];
 
 function titled(it, n, answered) {
-  const most = (gives, to) => mostOf(it, gives, to);
+  const most = (gives, to) => mostOf(it, gives, to), texts = it.scope === "word" ? STORIES : TITLES;
   return (answered || it.own?.shapes[0]) && yours(it, n) || whatIf(it, n, answered) ||
-    TITLES[n][+answered]({ ...it.sizes, dim: it.headDim, most });
+    texts[n][+answered]({ ...it.sizes, dim: it.headDim, most, ...(it.scope === "word" && found(it)) });
+}
+
+// What each step does for one word in one head: the question, what is found, and why there is such a step.
+const STORIES = [null,
+  [({ word }) => `What does the model have of ${word}, before attention?`,
+    ({ dIn, tokens }) => `One row of ${dIn} numbers. The ${count(tokens, "word")} are ${count(tokens, "row")} of x.`],
+  [({ word }) => `How does the row of ${word} become a query, a key and a value?`,
+    ({ dIn }) => `Its ${dIn} numbers meet a column of a matrix: products, added up, are one new number.`],
+  [({ dOut, heads }) => `How do ${dOut} numbers become ${count(heads, "head")}?`,
+    ({ dim }) => `A fence drops after number ${dim}: head 0 before it, head 1 behind it. No number moves.`],
+  [({ head }) => `How does head ${head} get its numbers to itself?`,
+    ({ head }) => `Head ${head} now reads only its own part of each word, one word after the other.`],
+  [({ word }) => `Which word's key fits the query of ${word} best?`,
+    ({ best, score }) => `That of ${best}, ${score}. Where bars agree the score rises, where they clash it falls.`],
+  [({ word }) => `Which words may ${word} not look at?`,
+    ({ word, later }) => (later ? `The ${count(later, "word")} after it: their scores become −∞.`
+      : `None: ${word} is the last. Press an earlier word.`)],
+  [() => "How do scores become shares of one whole?",
+    ({ best, share, bare }) => `${best} gets ${share} % of a ribbon of length 1` +
+      (share === bare ? ", divided or not. Two that compete show why one divides."
+      : `. Without the division it would get ${bare} %.`)],
+  [({ word }) => `What does ${word} take home?`,
+    ({ best, share, sole }) => (sole ? `Nearly all of the value of ${best}: ${share} %.`
+      : `${share} % of the value of ${best}, and the shares of the others, added up.`)],
+  [({ word }) => `How do the two heads' findings for ${word} meet?`,
+    ({ word }) => `They are read one after the other: a row of ${word} again. No number moves.`],
+  [() => "Why is that row not one piece of memory yet?",
+    ({ dOut, word }) => `Now it is: a copy puts all ${dOut} numbers of ${word} side by side.`],
+  [() => "Until now no head knew of another. Where do they meet?",
+    ({ next }) => `In every number of out. The model adds the row to what it had, and says “${next[0]}”, ${next[1].toFixed(2)}.`]];
+const WHY = ["", "Sizes are read from x, so that the class takes any text.",
+  "Three parts, because what a word looks for is not what it shows, nor what it hands over.",
+  "Several heads, so that one word can ask several questions.",
+    "Heads come first, because a product of matrices works on the last two axes.",
+  "A product, because it is large only where both sides are.",
+    "In training every word has to guess the next one. It must not see it.",
+  "Divided first, because a sum of more products is larger, and softmax would give nearly all to one.",
+    "Weights add up to 1, so the context is an average, never larger than the values.",
+  "Tokens come first again, because what follows works on rows of words.",
+    "A copy, because view can only read memory at fixed strides.",
+  "A matrix of its own, because each number should hear every head."];
+
+// What is found of the word that is asked, in the head that is followed.
+function found(it) {
+  const { tokens } = it.sizes, { head, asked: q } = it,
+    [scores, masked, shares] = [[5, "scores"], [6, "masked"], [7, "weights"]].map(([n, name]) => it.story.row(n, name));
+  const top = (list) => list.indexOf(Math.max(...list)), most = it.step < 7 ? top(scores) : top(shares),
+    bare = masked.map((score) => Math.exp(score - Math.max(...masked)));
+  const per = (part) => Math.round(100 * part);
+  return { head, word: it.token(q), best: most === q ? "itself" : it.token(most), score: written(scores[most]),
+    later: tokens - 1 - q, share: per(shares[most]),
+    sole: shares[most] > 0.95, bare: per(bare[most] / sum([...bare])), next: it.next[0] };
 }
 
 // What if the number moved last were another: what it was changed to, and what came of it.
@@ -62,8 +114,9 @@ function yours({ own, differs, data, steps }, n) {
 
 // The row that is worth a look: the one in hand; in step 7 the one with most to share out, else where a
 // token attends most to another, the last one if there is little between them.
-function rowOfNote({ row, made, step, sizes: { heads, tokens } }) {
+function rowOfNote({ row, reader, head, asked, made, step, sizes: { heads, tokens } }) {
   if (row?.layer) return row;
+  if (reader) return { h: head, r: asked };
   const all = range(heads, (h) => range(tokens, (r) => ({ h, r }))).flat(), { weights } = made[7];
   const sharesOf = ({ h, r }) => weights.subarray((h * tokens + r) * tokens, (h * tokens + r) * tokens + r + 1);
   const worth = (cell) => (step === 7 ? -sum([...sharesOf(cell)].map((share) => share && share * Math.log(share)))
@@ -119,7 +172,8 @@ function explained(it, cell, step) {
 // What a number that is held does here.
 function reported(it, { cell, step, made }) {
   const before = it.value(cell, step, made), now = it.value(cell, step), delta = now - before;
-  const all = it.steps[it.step].shown.filter((near) => (near !== cell || step < it.step) && near.kind !== "x" && !near.kind.includes("_"));
+  const all = it.steps[it.step].shown.filter((near) => (near !== cell || step < it.step) && near.kind !== "x" &&
+    !near.kind.includes("_"));
   const moved = all.filter((near) => Math.abs(it.change(near, it.step)) > 1e-9).length;
   const way = delta < 0 ? "down" : "up", blind = cell.kind !== "x" || cell.r === 0 || step < 6 ? ""
     : `; ${cell.r > 1 ? `tokens 0 to ${cell.r - 1} cannot` : "token 0 cannot"} see it`;

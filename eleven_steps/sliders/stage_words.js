@@ -8,12 +8,13 @@ class Reader {
     Object.assign(this, { vocabulary, heads, first: decoded(first) });
     for (const [name, text] of Object.entries(tensors)) this[name] = floats(text);
     this.wide = this.embedding.length / vocabulary.length;
+    this.deep = this.first.W_query.length / this.wide - this.wide; // features of a place
   }
 
   // What the layer gets of as many words as there are places, (num_tokens, wide) flat: the features of
   // each word, and what the first layer adds, which sees the features of its place beside them.
   read(words, aside) {
-    const { embedding, places, wide } = this, deep = places.length / words.length;
+    const { embedding, places, wide, deep } = this;
     const own = words.map((word) => rowOf(embedding, this.vocabulary.indexOf(word), wide));
     const placed = own.flatMap((row, i) => [...row, ...rowOf(places, i, deep)]);
     const sizes = { dIn: wide + deep, dOut: wide, heads: this.heads, tokens: words.length };

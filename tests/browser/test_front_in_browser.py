@@ -83,7 +83,12 @@ def test_an_arc_is_pulled_open_its_scores_move_and_the_steps_are_one_press_away(
     assert bottom <= high and font >= 32 and not page.evaluate("scrollY")
     check_axe(page)
     stage.get_by_role("button", name="The eleven steps of this sentence").click()
-    expect(stage.locator("[data-cell='weights.0.1.5.2']")).to_be_visible()
+    expect(stage).to_have_attribute("data-step", "1")
+    for step in range(1, 8):
+        stage.get_by_role("button", name=f"Play step {step}").click()
+        expect(stage).to_have_attribute("data-step", f"{step}")
+        expect(stage).to_have_attribute("data-answered", "true")
+    expect(stage.locator("[data-cell='weights.0.1.2.1']")).to_have_count(1)
     page.context.close()
 
 

@@ -104,12 +104,13 @@ def test_a_bar_the_divisor_and_the_row_are_moved_and_the_weights_follow(lever):
     go("mask")
     check(SCORES[2].tolist(), 2, 1)
     expect(bars.nth(3)).to_have_attribute("aria-disabled", "true")
+    go("sum to 1")
     expect(title).to_have_text("“red” attends to “red”: 75 %")
 
 
 def test_on_the_stage_it_moves_the_weights_the_context_and_the_next_word(page, stage):  # noqa: F811
     page.emulate_media(reduced_motion="reduce")
-    page.get_by_role("button", name="sentence").click()
+    page.get_by_role("button", name="all heads").click()
     page.evaluate("stage.row = { layer: 1, h: 1, r: 5 }, stage.playhead.show(7)")
     expect(stage.locator(".next")).to_contain_text("Bert0.99")
     bars, weight = stage.locator(".lever .bar"), stage.locator("[data-cell='weights.0.1.5.0']")

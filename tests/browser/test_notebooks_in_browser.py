@@ -217,12 +217,12 @@ CONTRAST = in_page("contrast")
 
 def check_source(page):
     """The forward pass has eleven numbers in its margin; all source has colours, legible ones."""
-    code = page.locator(".linked .highlight:visible")
-    assert code.locator(".badge").all_inner_texts() == [str(number) for number in range(1, 12)]
-    assert "record(" not in code.inner_text()
+    badges = page.locator(".jp-OutputArea .highlight:visible a[aria-label^='step ']")
+    assert badges.all_inner_texts() == [str(number) for number in range(1, 12)]
     every = page.locator(".jp-OutputArea .highlight:visible").all()
     assert len(every) == 3  # two constructors, forward
     for code in every:
+        assert "record(" not in code.inner_text()
         assert len(set(code.evaluate(COLOURS))) > 3
         assert [(text, found) for text, found in code.evaluate(CONTRAST) if found < 4.5] == []
 

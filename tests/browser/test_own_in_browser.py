@@ -1,6 +1,7 @@
 """Lines to break by hand, and a class that speaks, in a page without a kernel: mouse and keys."""
 
 import re
+from xml.etree import ElementTree
 
 import alone
 import pytest
@@ -10,6 +11,8 @@ from playwright.sync_api import expect
 from eleven_steps import sliders
 from eleven_steps.checks import read_class, wrong_class, wrong_lines
 from helpers.attention import MultiHeadAttention
+
+SVG_TEXT, SVG_PATH = (f"{{http://www.w3.org/2000/svg}}{tag}" for tag in ("text", "path"))
 
 
 @pytest.fixture
@@ -78,6 +81,12 @@ def test_a_class_speaks_once_it_is_right(page, show):
     assert float(own.get_attribute("data-value")) == pytest.approx(wanted, abs=1e-6)
     place = show(sliders.explore_class(read_class(MultiHeadAttention)))
     next_word = place.locator(".next")
+    with page.expect_download() as saved:
+        place.get_by_role("button", name="Save as a card to share").click()
+    card = ElementTree.parse(saved.value.path()).getroot()
+    written = [text.text for text in card.iter(SVG_TEXT)]
+    assert written[:2] == ["My attention reads:", "Anna"] and "Bert" in written[-2]
+    assert "Next word: Bert, 0.99" in written[-1] and len(list(card.iter(SVG_PATH))) > 5
     expect(next_word).to_contain_text("Bert0.99")
     arcs, heads = place.locator(".sentence path"), place.locator(".heads button")
     before = arcs.count()

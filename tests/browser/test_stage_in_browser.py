@@ -44,18 +44,19 @@ def address(tmp_path_factory):
 
 @pytest.fixture
 def stage(page, address):
-    """The stage at step 5, before it happens."""
+    """The stage at step 5, before it happens, checked by hand."""
     return opened(page, address)
 
 
-def opened(page, address):
+def opened(page, address, scene="whiteboard"):
     stage = alone.visit(page, address).locator("[data-stage]")
     expect(stage).to_have_attribute("data-step", "5")
+    page.evaluate("scene => scene === 'whiteboard' ? stage.choose(scene) : null", scene)
     return stage
 
 
 def test_words_are_swapped_and_read_as_the_model_reads_them(stage, page):
-    page.get_by_role("button", name="sentence").click()
+    page.get_by_role("button", name="one word").click()
     following = stage.locator(".next")
     expect(following).to_contain_text("Bert0.99")
     for sentence in (
@@ -83,6 +84,35 @@ def test_words_are_swapped_and_read_as_the_model_reads_them(stage, page):
     assert not page.faults
 
 
+@pytest.mark.parametrize("sentence", (MET, "Anna met Bert . Anna met Lena . Anna met"))
+def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, sentence):
+    stage, steps = opened(page, address, "sentence"), load_sentence(sentence).steps
+    tokens = len(sentence.split())
+    page.evaluate("tokens => stage.set({ tokens })", tokens)
+    for asked, head in ((tokens - 1, 1), (2, 0)):
+        page.evaluate("([i, h]) => (stage.follow(h), stage.ask(i))", [asked, head])
+        for number, step in enumerate(steps, 1):
+            page.evaluate("n => stage.playhead.show(n - 0.6)", number)  # before the press
+            given = {cell.split(".")[0] for cell in page.evaluate(CELLS)}
+            new = (
+                set(step.tensors) - set(steps[max(number - 2, 0)].tensors) if number > 1 else set()
+            )
+            assert not given & new, "what stands there answers the question"
+            page.evaluate("n => stage.playhead.show(n)", number)
+            shown, seen = page.evaluate(CELLS), set()
+            for cell, value in shown.items():
+                name, *index = cell.split(".")
+                made = next(s.tensors[name] for s in steps[number - 1 :: -1] if name in s.tensors)
+                right = made[tuple(map(int, index))].item()
+                assert float(value) == pytest.approx(right, abs=2e-4), (number, cell)
+                seen.add(name)
+            assert set(step.tensors) <= seen | {"values"}, (number, seen)
+    expect(stage).to_have_attribute("data-scope", "word")
+    page.evaluate("stage.playhead.show(7)")
+    check_axe(page)
+    assert page.faults == []
+
+
 NIGHTLY = [pytest.param(width, marks=pytest.mark.nightly) for width in (946, 640)]
 
 
@@ -91,13 +121,13 @@ def test_nothing_lies_off_the_stage_or_on_other_words(chromium, address, width):
     page = chromium.new_page(viewport={"width": width, "height": 900})
     opened(page, address)
     assert page.evaluate(AUDIT.replace("TOKENS", "[1, 3, 6]")) == []
-    page.evaluate("window.stage.choose('sentence')")
+    page.evaluate("window.stage.choose('sentence'), stage.zoom('all')")
     assert page.evaluate(AUDIT.replace("TOKENS", "[1, 6]")) == []
     assert page.faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert len(page.evaluate(HEIGHTS)) == 1
     if width == 1280:
-        assert page.locator("[data-stage]").bounding_box()["height"] <= 660
+        assert page.locator("[data-stage]").bounding_box()["height"] <= 680
         page.evaluate("window.stage.choose('whiteboard')")
         assert page.locator("[data-stage]").bounding_box()["height"] <= 600
     page.close()
@@ -120,6 +150,7 @@ def test_what_can_be_dragged_looks_like_it(page, address, scheme):
 
 
 def test_a_number_of_x_is_dragged_and_given_back(page, stage):
+    page.evaluate("stage.playhead.show(5)")
     before, room = page.evaluate(CELLS), stage.bounding_box()
     x = stage.locator("[data-cell='x.0.1.2']")
     box = x.bounding_box()
@@ -303,7 +334,7 @@ def test_escape_puts_back_one_number_and_the_title_says_what_if(page, stage):
 
 
 def test_a_thread_leads_to_the_word_and_to_the_next_one_if_it_has_a_say(page, stage):
-    page.evaluate("stage.choose('sentence'), stage.playhead.show(8)")
+    page.evaluate("stage.choose('sentence'), stage.zoom('all'), stage.playhead.show(8)")
     line = stage.locator(".thread path")
     for cell, many in (("context.0.1.5.2", 2), ("context.0.1.0.2", 1)):  # only the last row is read
         stage.locator(f"[data-cell='{cell}']").hover()

@@ -51,8 +51,7 @@ def bundles():
         draw_saturation({d: torch.linspace(-d, d, 8) for d in (1, 4, 16)}, "Steep"),
         sliders.explore_blocks(),
         sliders.explore_stage("mask"),
-        sliders.explore_arcs(weights, ["a", "dog", "runs"]),
-        sliders.explore_source(),
+        pictures.draw_arcs([pictures.Head(weights[0], 0)], ["a", "dog", "runs"]),
         sliders.explore_angle(),
         sliders.explore_lever(torch.tensor([4.0, -2.4, 8.0, 0.8])),
     ]

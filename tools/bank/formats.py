@@ -95,7 +95,8 @@ def key(title: str, tests: dict[str, list[Question]]) -> str:
 
 def questions_page(steps: dict[str, list[list[Question]]]) -> NotebookNode:
     """Return the page of the site on which one answers: by heading, of each kind its variants."""
-    cells = [new_markdown_cell(written("page"))]
+    places = " · ".join(f"[{each}](#{each.replace(' ', '-')})" for each in steps)
+    cells = [new_markdown_cell(f"{written('page')}\n\n{places}")]
     for heading, kinds in steps.items():
         html = "".join(written("asked", variants=variants) for variants in kinds)
         cells += [new_markdown_cell(f"## {heading}"), html_cell(html, heading)]

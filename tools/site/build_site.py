@@ -33,6 +33,7 @@ ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
 ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # of JupyterLab's: no page shows them
+SPACE = re.compile(r"/\*.*?\*/|\s+", re.DOTALL)  # remarks and indents, which no browser needs
 BARE = {f"exclude_{part}": True for part in ("anchor_links", "input_prompt", "output_prompt")}
 # Every cell's code and every output stops nbconvert's Tab; stills.js lets stop what is scrolled.
 STOP = re.compile(
@@ -42,6 +43,7 @@ TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
 # What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
+PREFACE = "00_tensors"  # for whom torch is new: before the evening, not in it
 LAB_ONLY, SOLUTION, DEEPER = "lab", "solution", "deeper"
 LITE = "lite"  # the folder in the site where the course runs in a browser
 ONLY_READ = frozenset({LAB_ONLY})
@@ -84,7 +86,7 @@ def load_into(assets: Path) -> None:
     templates = HTMLExporter().environment
     for name in STYLES:
         style, *_ = templates.loader.get_source(templates, f"static/{name}")
-        (assets / name).write_text(ICON.sub("", style), encoding="utf-8")
+        (assets / name).write_text(SPACE.sub(" ", ICON.sub("", style)), encoding="utf-8")
 
 
 def glossary() -> NotebookNode:
@@ -172,7 +174,7 @@ def close_folds(cells: list[NotebookNode]) -> None:
 
 def around(name: str) -> dict[str, str]:
     """Return names and titles of the notebooks before and after one, where there are such."""
-    names = list(COURSE)
+    names = sorted(COURSE, key=lambda one: one != PREFACE)
     if name not in names:
         return {}
     place = names.index(name)

@@ -24,7 +24,7 @@ for (const question of document.querySelectorAll(".question")) {
 function say(choice) {
   const right = choice.value === "1", place = choice.closest("fieldset");
   const said = place.querySelector("[role=status]");
-  said.className = right ? "right" : "wrong";
+  said.className = `verdict ${right ? "right" : "wrong"}`;
   said.innerHTML = (right ? "✓ Right. " : "✗ No. ") + choice.parentElement.lastChild.innerHTML;
   if (!place.dataset.tried) tries.push(right);
   place.dataset.tried = true;
