@@ -1,4 +1,4 @@
-"""What only later notebooks use: changes since the lecture, processes, a tiny model, real sizes.
+"""Code that only later notebooks use: newer variants, processes, a tiny model, real sizes.
 
-What computes enters, in torch alone. What judges, draws a new kind of picture or moves never does.
+This room holds computations in torch. It holds no checks, no new kinds of pictures, no widgets.
 """

@@ -1,7 +1,7 @@
-"""Cut paths between the tiny model's heads, and measure what is left.
+"""Cut paths between heads of the tiny model, and measure what it can still do.
 
 with without_path(model, [2], reads="keys"): ...     layer 1's keys without layer 0's head 2
-look_at(model, stories, seed)                        all that is asked of each of ten seeds
+look_at(model, stories, seed)                        every measurement for one of the ten seeds
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from eleven_steps.beyond.tiny import (
 from eleven_steps.helpers.examples import load_example
 
 READERS = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
-TWICE = 20  # random words that are said twice
+TWICE = 20  # number of random words in a text that then repeats them
 
-# What is asked of each seed, by the name it is stored under.
+# The measurements that data/seeds.json holds for each seed: name, and meaning.
 ASKED = load_example("seeds").meanings
 
 
 @contextlib.contextmanager
 def without_path(model: TinyModel, heads: Sequence[int], reads: str) -> Iterator[None]:
-    """Keep what heads of layer 0 write out of the queries, keys or values of layer 1 alone.
+    """Hide the output of some heads of layer 0 from the queries, keys or values of layer 1.
 
-    While the block runs, all else reads the residual stream as it is: only this path is cut.
+    While the block runs, everything else still reads the whole residual stream.
 
     Args:
         model: a model of two layers.
@@ -68,11 +68,11 @@ def without_path(model: TinyModel, heads: Sequence[int], reads: str) -> Iterator
 
 
 def prefix_on_random(model: TinyModel, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return layer 1's prefix matching on random words said twice, which are no stories.
+    """Return layer 1's prefix matching on repeated random words, which are not stories.
 
     Returns:
-        (num_heads,) twice: over all words of the second time, and over those where a verb of
-        meeting is followed by a name, as in stories.
+        Two tensors (num_heads,): over all repeated words, and over the repeated verbs of meeting
+        that are followed by a name, as in stories.
     """
     draw = torch.Generator().manual_seed(seed)
     once = torch.stack([torch.randperm(len(WORDS), generator=draw)[:TWICE] for _ in range(400)])
@@ -88,7 +88,10 @@ def prefix_on_random(model: TinyModel, seed: int) -> tuple[torch.Tensor, torch.T
 
 
 def look_at(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
-    """Measure all of ASKED but the control, which is another model; the seed draws a head."""
+    """Return all measurements of ASKED except the control, which is a different model.
+
+    The seed draws the head that is removed for comparison.
+    """
     report = measure(model, stories)
     layer, head = report.best
     backs = report.looking_back

@@ -1,4 +1,4 @@
-"""How far apart two results are, so that NaN, or nothing at all, is never taken for equal."""
+"""Compare two results so that NaN or an empty result never counts as equal."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ import torch
 
 
 def worst(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> float:
-    """Return the largest difference of two numbers at one place, over all pairs of tensors.
+    """Return the largest absolute difference between elements, over all pairs of tensors.
 
     Python's max() loses a NaN: max(0.0, nan) is 0.0. Here one NaN anywhere makes the answer NaN,
     and NaN <= limit is False.

@@ -53,7 +53,7 @@ def load_attention(
         ("W_query", "W_key", "W_value"), wide.chunk(3, dim=1), wide_bias.chunk(3), strict=True
     ):
         state_dict |= {f"{name}.weight": weight.T, f"{name}.bias": bias}  # (d_out, d_in), (d_out,)
-    with torch.device("meta"):  # no random numbers are drawn for weights that are replaced
+    with torch.device("meta"):  # draws no random numbers for weights that are replaced
         mha = MultiHeadAttention(d, d, context_length, 0.0, num_heads, qkv_bias=True)
     mha = mha.to(wide.dtype).to_empty(device="cpu")
     mha.load_state_dict(state_dict)
@@ -98,7 +98,7 @@ def check_tensors(tensors: dict[str, torch.Tensor], d: int) -> None:
 
 
 def layer_prefix(names: set[str], layer: int, path: str | Path) -> str:
-    """Return what stands before h.N in names; raise unless layer is there."""
+    """Return the prefix before h.N in the names; raise if the layer is missing."""
     if not isinstance(layer, int) or isinstance(layer, bool):
         raise TypeError(f"layer is {layer!r} ({type(layer).__name__}): an int is expected")
     found = (re.fullmatch(LAYER, name) for name in names)

@@ -21,7 +21,7 @@ NAMES = (
 MEETINGS = ("met", "saw", "called", "thanked", "helped", "heard")
 SINGULAR = ("dog", "cat", "bird", "tree", "house", "boat")
 PLURAL = tuple(f"{noun}s" for noun in SINGULAR)
-VERBS = ("runs", "sleeps", "waits", "falls")  # of one
+VERBS = ("runs", "sleeps", "waits", "falls")  # singular
 VERBS_OF_MANY = ("run", "sleep", "wait", "fall")
 PLACES = ("near", "behind", "beside")
 LOOKS = ("old", "small", "red")
@@ -31,14 +31,14 @@ WORDS = (
 )
 NUMBERS = {word: number for number, word in enumerate(WORDS)}
 
-# What a word of a story is: free, a word or a met name that comes back, a verb that agrees.
+# Kinds of words: free, a repeated word, a repeated name of a meeting, a verb that agrees.
 FREE, AGAIN, NAME, VERB = range(4)
-Sentence = list[tuple[str, int]]  # words, each with what it is
+Sentence = list[tuple[str, int]]  # words with their kinds
 
 
 @dataclass(frozen=True)
 class Stories:
-    """Hold stories as numbers, and what each of their words is."""
+    """Store stories as numbers, with the kind of each word."""
 
     tokens: torch.Tensor  # (b, num_tokens), numbers of WORDS
     kinds: torch.Tensor  # (b, num_tokens), FREE, AGAIN, NAME or VERB
@@ -49,7 +49,7 @@ class Stories:
 
 
 def make_stories(b: int, seed: int) -> Stories:
-    """Make b stories of CONTEXT_LENGTH + 1 words: each word but the last has one that follows it.
+    """Make b stories of CONTEXT_LENGTH + 1 words, so that CONTEXT_LENGTH words have a next word.
 
     The same seed makes the same stories; who meets whom, and after how many words a name comes
     back, is drawn anew for each.
@@ -63,7 +63,7 @@ def make_stories(b: int, seed: int) -> Stories:
 
 
 def make_story(draw: random.Random) -> Sentence:
-    """Make one story: two meetings and a list, each told twice, and sentences that agree."""
+    """Make one story: two meetings and a list, each appearing twice, and sentences with verbs."""
     names, meetings = draw.sample(NAMES, len(NAMES)), draw.sample(MEETINGS, 2)
     told = [(names.pop(), meeting, names.pop()) for meeting in meetings]
     told.append(tuple(names[: draw.choice((3, 4, 5))]))
@@ -80,7 +80,7 @@ def make_story(draw: random.Random) -> Sentence:
 
 
 def telling(words: tuple[str, ...], again: bool) -> Sentence:
-    """Return a meeting or a list of names; told again, only its first word is free."""
+    """Return a meeting or a list of names; when repeated, only its first word is free."""
     kinds = [FREE] * len(words)
     if again:
         kinds = [FREE, *[AGAIN] * (len(words) - 1)]
@@ -90,7 +90,7 @@ def telling(words: tuple[str, ...], again: bool) -> Sentence:
 
 
 def agreeing(draw: random.Random) -> Sentence:
-    """Return "the dogs near the old tree run .": one or two nouns stand before the verb.
+    """Return "the dogs near the old tree run .": one or two nouns come before the verb.
 
     They are one or many as they like; only the first noun says which verb is right.
     """

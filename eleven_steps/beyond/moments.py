@@ -1,4 +1,4 @@
-"""The tiny model as it was at a dozen moments of its training, and a look at its heads.
+"""Load the tiny model's checkpoints, twelve moments of its training, and draw its heads.
 
 real = load_sentence()             "Anna met Bert . Anna met", as the trained second layer reads it
 queries = real.steps[3].tensors["queries"]                          its eleven steps, as in a trace
@@ -24,31 +24,31 @@ FACTS = ("command", "seed", "date", "versions", "reached", "control")
 
 @dataclass(frozen=True)
 class Moment:
-    """Hold the model as it was after some steps of training, and what it had reached."""
+    """Hold one checkpoint: the model after some steps of training, and its measurements."""
 
     step: int
     model: TinyModel
-    loss: float  # on the met names that come back, in nats
-    prefix: float  # the prefix matching score of the head that is best in the end, from 0 to 1
+    loss: float  # mean over the repeated names, in nats
+    prefix: float  # prefix matching of the head that scores highest in the end, from 0 to 1
 
 
 def load_moments() -> list[Moment]:
-    """Load the moments that `python bench/train.py` stored, the untrained model first."""
+    """Load the checkpoints that `python bench/train.py` stored, the untrained model first."""
     return [moment_of(fact) for fact in json.loads(metadata()["moments"])]
 
 
 def load_trained() -> TinyModel:
-    """Load the model as it was in the end."""
+    """Load the last checkpoint, the trained model."""
     return moment_of(json.loads(metadata()["moments"])[-1]).model
 
 
 def moment_of(fact: dict[str, float]) -> Moment:
-    """Load one moment, whose facts are known."""
+    """Load the checkpoint that these facts describe."""
     start = f"{fact['step']}."
     with safe_open(MOMENTS, framework="pt") as stored:
         names = [name for name in stored.keys() if name.startswith(start)]  # noqa: SIM118 (no dict)
         state = {name.removeprefix(start): stored.get_tensor(name).float() for name in names}
-    with torch.random.fork_rng(devices=[]):  # a notebook's random numbers stay its own
+    with torch.random.fork_rng(devices=[]):  # leave the notebook's random state untouched
         model = TinyModel()
     model.load_state_dict(state)
     return Moment(fact["step"], model, fact["loss"], fact["prefix"])
@@ -56,18 +56,18 @@ def moment_of(fact: dict[str, float]) -> Moment:
 
 @dataclass(frozen=True)
 class ReadSentence:
-    """Hold what the trained model's second layer does with a sentence."""
+    """Hold the eleven steps of the trained model's second layer for one sentence."""
 
-    words: list[str]  # one a token
+    words: list[str]  # one for each token
     layer: MultiHeadAttention
-    head: int  # that looks at the word after the last occurrence of the present one
-    steps: list[Step]  # the layer's eleven, as helpers.trace.trace returns them
-    meanings: torch.Tensor  # what the model reads each of its words from, (words, d_out)
-    model: TinyModel  # that the layer is of
+    head: int  # index of the induction head
+    steps: list[Step]  # the eleven steps of the layer, as helpers.trace.trace returns them
+    meanings: torch.Tensor  # weights of the last layer, one row for each word, (words, d_out)
+    model: TinyModel  # the model that contains the layer
 
     def draw(self, table: torch.Tensor, title: str, head: int | None = None) -> Picture:
         """Draw one head of scores, masked scores or weights (1, num_heads, num_tokens,
-        num_tokens) with words at rows and columns: the head that completes, or another one."""
+        num_tokens) labelled with the words; by default the induction head."""
         head = self.head if head is None else head
         return draw_words(table[0, head], self.words, title, head)
 
@@ -89,13 +89,13 @@ def load_sentence(sentence: str = MEETING) -> ReadSentence:
 
 
 def load_facts() -> dict[str, str]:
-    """Return how the stored moments came about, and what they and the control have reached."""
+    """Return how the checkpoints were made, and the measurements of model and control."""
     stored = metadata()
     return {name: stored[name] for name in FACTS}
 
 
 def metadata() -> dict[str, str]:
-    """Return all texts stored beside the moments; FileNotFoundError says what stores them."""
+    """Return the texts in the file of checkpoints; raise FileNotFoundError if it is missing."""
     if not MOMENTS.is_file():
         raise FileNotFoundError(f"there is no {MOMENTS}: python bench/train.py writes it")
     with safe_open(MOMENTS, framework="pt") as stored:
@@ -103,7 +103,7 @@ def metadata() -> dict[str, str]:
 
 
 def look(sentence: str, layer: int, head: int) -> Picture:
-    """Draw where a head looks in a sentence of yours: weights in per cent, words at both sides.
+    """Draw the weights of one head for a sentence, in per cent, with its words at both sides.
 
     Args:
         sentence: words of the model's vocabulary (eleven_steps.beyond.grammar.WORDS), at most 24.

@@ -1,4 +1,4 @@
-"""Models since the lecture: which step each changed, its attention, its cache; a change's lines."""
+"""Describe newer models: the steps each changed, its attention, its cache, the changed lines."""
 
 import inspect
 import textwrap
@@ -18,7 +18,7 @@ Numbers = make_dataclass("Numbers", [(name, int, 0) for name in SINCE["columns"]
 
 @dataclass(frozen=True, kw_only=True)
 class Published(Numbers):
-    """One published model: sizes in the course's letters, and its changes; 0 for not changed.
+    """One published model: sizes in the course's letters, and its changes; 0 means unchanged.
 
     data/since.toml says what each number means, and holds those of each model.
     """
@@ -29,7 +29,7 @@ class Published(Numbers):
     def kept_in(self, in_window: bool = False) -> int:
         """Return how many numbers a cache keeps of one token in one layer, of either kind."""
         if self.latent_dim:
-            index = self.index_dim * (2 if self.index_pool else 1)  # keys, and how much each counts
+            index = self.index_dim * (2 if self.index_pool else 1)  # keys, and the weight of each
             return self.latent_dim + self.rope_dim + index
         index = self.index_dim if self.top_blocks and in_window else 0
         few, features = self.heads_in(in_window)
@@ -42,7 +42,7 @@ class Published(Numbers):
         return self.num_kv_heads, self.head_dim
 
     def kept_of(self, num_tokens: int, rolling: bool = True) -> int:
-        """Numbers that all layers keep of a text.
+        """Return how many numbers all layers cache for a text.
 
         rolling: layers with a window or chunks forget what these hide. Layers that borrow keep
         nothing, those with a delta rule one table for each head.
@@ -63,7 +63,7 @@ class Published(Numbers):
         return total
 
     def steps(self) -> dict[int, str]:
-        """Return what is changed at each step, in few words."""
+        """Return a short description of the change at each step."""
         few, ends = self.num_kv_heads, self.num_heads * self.head_dim
         facts = vars(self) | {"positions": self.positions(), "not_biases": not self.biases}
         facts["latents"] = f"{self.latent_dim}" + f" and {self.query_dim:,}" * bool(self.query_dim)
@@ -89,7 +89,7 @@ class Published(Numbers):
 
         lender: a part of the layer whose keys and values, or choice, this one borrows.
         """
-        in_window |= self.window_layers == self.num_layers  # there are no others
+        in_window |= self.window_layers == self.num_layers  # then all layers have a window
         if in_window and self.delta_layers:
             return [variants.Delta(self.delta_bound or None)]
         few, _ = self.heads_in(in_window)
@@ -97,7 +97,7 @@ class Published(Numbers):
         borrowed = variants.BorrowedChoice if self.sharing else variants.BorrowedKeys
         indexed = self.top_keys and not lender
         blocks = self.top_blocks, self.block, self.index_heads, self.index_dim
-        every = [  # each with whether it is there
+        every = [  # pairs: whether the model has the part, and the part
             (self.latent_dim, variants.Latent(*sizes, self.key_dim or None, (self.eps or 1) / 1e6)),
             (self.query_dim, variants.QueryLatent(self.query_dim)),
             (few < self.num_heads, variants.GroupedHeads(few)),
@@ -122,11 +122,11 @@ class Published(Numbers):
         return [part for wanted, part in every if wanted]
 
     def of_large_pools(self) -> "Published":
-        """Return the same model with its large pools in all layers that have pools."""
+        """Return the same model with large pools in all layers that have pools."""
         return replace(self, pool=self.large_pool, large_pool=0, large_layers=0, top_pools=0)
 
     def pools(self, in_window: bool) -> list[Part]:
-        """Return what DeepSeek-V4 has beside its window, with an indexer where pools are small."""
+        """Return the pools of DeepSeek-V4, with an indexer if pools are small."""
         small = self.top_pools > 0
         chosen = variants.TopPools(self.top_pools, self.index_heads, self.index_dim)
         pools = [variants.Pool(self.pool, overlap=small), *[chosen] * small] * (not in_window)
@@ -134,7 +134,7 @@ class Published(Numbers):
         return [*pools, variants.TurnedBack(self.rope(in_window)), ends]
 
     def rope(self, in_window: bool = False) -> variants.Rope:
-        """Return how queries and keys turn, in a layer of the other kind or of this one."""
+        """Return the RoPE part of a layer, of the other kind or of this one."""
         width, pairing = self.rope_width or None, variants.PAIRINGS[self.neighbours]
         if in_window and self.window_base:
             return variants.Rope(self.window_base, pairing, width, bool(self.rope_first))
@@ -148,7 +148,7 @@ class Published(Numbers):
         return variants.Rope(self.rope_base, pairing, width, bool(self.rope_first), scaling)
 
     def indexer(self) -> variants.TopKeys | variants.TopPooledKeys:
-        """Return what chooses keys; if there is RoPE, it turns the first features of its own."""
+        """Return the part that chooses keys; RoPE, if there is any, rotates its first features."""
         sizes = self.index_heads, self.index_dim
         if self.index_pool:
             pools = self.top_keys // self.index_pool
@@ -167,7 +167,7 @@ class Published(Numbers):
         return VariantAttention(*sizes, parts, head_dim=head_dim, out_bias=bool(self.biases))
 
     def shrunk(self, heads: int, features: int) -> "Published":
-        """Return the same model with so many times fewer heads, and features in each of them."""
+        """Return a smaller model: heads, and features of a head, divided by these factors."""
         by_heads = "num_heads", "num_kv_heads", "window_kv_heads", "index_heads", "out_groups"
         divisors = {name: heads for name in by_heads if getattr(self, name) > 1}
         by_features = "head_dim", "window_head_dim", "rope_width", "rope_dim", "key_dim"
@@ -197,7 +197,7 @@ def table_of_steps(models: Sequence[Published]) -> str:
 
 
 def show_change(step: str, kind: type[Part]) -> str:
-    """Return a step's lines without a part, and the part's: in their place (-, +), or after them.
+    """Return the lines of a step, and how a part replaces (-, +) or extends them.
 
     Raises:
         ValueError: there is no such step, or the part does not change it.
@@ -211,7 +211,7 @@ def show_change(step: str, kind: type[Part]) -> str:
 
 
 def lines_of(method: Callable) -> list[str]:
-    """Return a method's lines without its head, docstring, comments and checks of what came."""
+    """Return the lines of a method without its head, docstring, comments and argument checks."""
     source = textwrap.dedent(inspect.getsource(method)).partition('"""\n')[2]
     lines = textwrap.dedent(source).splitlines()
     kept = [line for line in lines if line.strip() and not line.startswith("check_")]

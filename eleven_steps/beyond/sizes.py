@@ -32,7 +32,7 @@ class Model:
 
     @property
     def head_dim(self) -> int:
-        """Features of a head."""
+        """Return how many features a head has."""
         return self.d_out // self.num_heads
 
 
@@ -49,7 +49,7 @@ def load_models() -> list[Model]:
 
 
 def attention_parameters(d_in: int, d_out: int, qkv_bias: bool = False) -> int:
-    """Return the parameters of a MultiHeadAttention: num_heads does not come into it.
+    """Return how many parameters a MultiHeadAttention has, whatever num_heads is.
 
     W_query, W_key and W_value are d_in x d_out each, out_proj is d_out x d_out and has a bias.
     """
@@ -58,7 +58,7 @@ def attention_parameters(d_in: int, d_out: int, qkv_bias: bool = False) -> int:
 
 
 def attention_multiplications(b: int, num_tokens: int, d_in: int, d_out: int) -> tuple[int, int]:
-    """Return the multiplications in the matrix products of a MultiHeadAttention, in two shares.
+    """Return the multiplications of a MultiHeadAttention: of its layers, and of its scores.
 
     Returns:
         Those of the four layers, steps 2 and 11, which grow with num_tokens, and those of scores
@@ -80,7 +80,7 @@ def weights_memory(b: int, num_heads: int, num_tokens: int, bytes_each: int = 4)
 
 
 def model_parameters(vocabulary: int, context_length: int, d_out: int, num_layers: int) -> int:
-    """Return the parameters of a whole GPT-2, or of a GPT-3, which is built alike.
+    """Return how many parameters a whole GPT-2 or GPT-3 has.
 
     The embeddings of tokens and positions; in every layer attention with qkv_bias, two linear
     layers that widen each token to 4 * d_out features and back, and two LayerNorms; a last
@@ -98,7 +98,7 @@ def model_parameters(vocabulary: int, context_length: int, d_out: int, num_layer
 
 
 def count_parameters(module: nn.Module) -> int:
-    """Return how many numbers a module learns."""
+    """Return how many parameters a module has."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
@@ -128,7 +128,7 @@ def count_memory(module: nn.Module, x: torch.Tensor) -> int:
 
 
 class Held(DispatchMode):
-    """Follow the bytes held by tensors that come about under it; most is the largest sum so far."""
+    """Count the bytes of tensors made while the mode is active; `most` is the peak."""
 
     def __init__(self):
         super().__init__()
@@ -142,7 +142,7 @@ class Held(DispatchMode):
         return out
 
     def meet(self, tensors: object, new: bool) -> None:
-        """Follow each storage not known yet until it is freed; a view has no storage of its own."""
+        """Count each new storage until it is freed; a view has no storage of its own."""
         for tensor in tree_leaves(tensors):
             if not isinstance(tensor, torch.Tensor):
                 continue
@@ -155,13 +155,13 @@ class Held(DispatchMode):
                 self.most = max(self.most, self.now)
 
     def forget(self, key: int, size: int) -> None:
-        """Let go of a storage that has been freed."""
+        """Subtract a storage that has been freed."""
         self.known.discard(key)
         self.now -= size
 
 
 def write_bytes(size: int) -> str:
-    """Write a number of bytes in KiB, MiB, GiB or TiB, 1024 of each in the next."""
+    """Format a number of bytes in KiB, MiB, GiB or TiB, each 1024 of the one before."""
     unit, count = "bytes", float(size)
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if count < 1024:

@@ -1,4 +1,4 @@
-"""Time pieces of code against each other: in turns, so that a busy moment meets all of them."""
+"""Time pieces of code against each other, in turns, so that load on the machine affects all."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -10,7 +10,7 @@ from eleven_steps.helpers.attention import check_sizes
 
 
 def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Run every work once in each round, and return the shortest time of each in milliseconds."""
+    """Run every function once in each round; return the shortest time of each in milliseconds."""
     check_sizes(rounds=rounds)
     shortest = dict.fromkeys(works, float("inf"))
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""A tiny language model of attention alone, made of MultiHeadAttention, and its measures.
+"""Define a tiny language model made of MultiHeadAttention alone, and its measurements.
 
 model = TinyModel()                             untrained; beyond.moments loads trained ones
 trace_layers(model, read("Anna met Bert ."))    the eleven steps of each of its layers
@@ -28,16 +28,16 @@ from eleven_steps.beyond.grammar import (
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import Step, trace
 
-WIDTH, PLACE_WIDTH = 42, 16  # features of a word, and of the place where it stands
+WIDTH, PLACE_WIDTH = 42, 16  # features of a word, and of its position
 NUM_HEADS = (3, 2)  # of the first and the second layer
 
 
 class TinyModel(nn.Module):
-    """Predict the next word with layers of attention alone, each added to what was there.
+    """Predict the next word with layers of attention alone, each added to the residual stream.
 
-    The first layer gets a word's 42 features and, beside them, 16 of the place where it stands:
-    its d_in is 58, its d_out 42. Only the 42 are passed on, so the next layer learns where a word
-    stands by what the first one has read there.
+    The first layer gets the 42 features of a word and 16 features of its position: its d_in is
+    58, its d_out 42. Only the 42 features are passed on, so the second layer knows positions
+    only through what the first layer has written.
 
     Args:
         num_heads: heads of each layer; as many layers as there are numbers.
@@ -65,7 +65,7 @@ class TinyModel(nn.Module):
         self.register_buffer("places", waves(), persistent=False)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Take tokens (b, num_tokens) to scores of the next word (b, num_tokens, words)."""
+        """Return scores of the next word (b, num_tokens, words) for tokens (b, num_tokens)."""
         x = self.embedding(tokens)  # (b, num_tokens, WIDTH)
         x = x + self.layers[0](self.placed(x))  # (b, num_tokens, WIDTH)
         for layer in self.layers[1:]:
@@ -73,15 +73,15 @@ class TinyModel(nn.Module):
         return self.unembedding(x)  # (b, num_tokens, words)
 
     def placed(self, x: torch.Tensor) -> torch.Tensor:
-        """Lay the place's features beside the word's: (b, num_tokens, WIDTH + PLACE_WIDTH)."""
+        """Append features of the position to x: (b, num_tokens, WIDTH + PLACE_WIDTH)."""
         places = self.places[: x.shape[1]].expand(len(x), -1, -1)
         return torch.cat([x, places], dim=-1)
 
 
 def waves() -> torch.Tensor:
-    """Return sines and cosines of each place, (CONTEXT_LENGTH, PLACE_WIDTH)."""
+    """Return sines and cosines of each position, (CONTEXT_LENGTH, PLACE_WIDTH)."""
     half = PLACE_WIDTH // 2
-    speeds = torch.exp(-math.log(100) * torch.arange(half) / half)  # radians a word
+    speeds = torch.exp(-math.log(100) * torch.arange(half) / half)  # radians for each word
     angles = torch.arange(CONTEXT_LENGTH)[:, None] * speeds
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
@@ -105,9 +105,9 @@ def patterns(model: TinyModel, tokens: torch.Tensor) -> list[torch.Tensor]:
 
 @contextmanager
 def without_head(model: TinyModel, layer: int, head: int) -> Iterator[None]:
-    """Take a head out while the block runs: what out_proj takes from its part of the context is 0.
+    """Remove a head while the block runs: set its columns of out_proj.weight to 0.
 
-    It asks nothing of the layers but out_proj's weight, so they may be of any class.
+    Only out_proj.weight is used, so the layers may be of any class.
 
     Raises:
         ValueError: the model has no such head.
@@ -124,7 +124,7 @@ def without_head(model: TinyModel, layer: int, head: int) -> Iterator[None]:
 
 
 def check_head(model: TinyModel, layer: int, head: int) -> None:
-    """Raise ValueError unless the model has such a head."""
+    """Raise ValueError unless the model has this head."""
     heads = model.num_heads
     if not (0 <= layer < len(heads) and 0 <= head < heads[layer]):
         every = ", ".join(f"{n} in layer {i}" for i, n in enumerate(heads))
@@ -133,25 +133,27 @@ def check_head(model: TinyModel, layer: int, head: int) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """Hold what a model has reached on stories: shares from 0 to 1, losses in nats."""
+    """Hold the measurements of a model on stories: shares from 0 to 1, losses in nats."""
 
-    prefix: list[list[float]]  # for each layer, for each head: its prefix matching score
-    back: list[list[float]]  # for each layer, for each head: mean weight on the token before
-    names: float  # share of the met names that come back that the model puts first
-    agreement: float  # share of the verbs where the model finds the right number likelier
-    loss: float  # mean cross-entropy of the names that come back
-    loss_on_all: float  # mean cross-entropy of all words alike
+    prefix: list[list[float]]  # prefix matching score, for each layer and head
+    back: list[list[float]]  # mean weight on the token before, for each layer and head
+    names: float  # share of repeated names for which the right name is most likely
+    agreement: float  # share of verbs for which the right number is more likely
+    loss: float  # mean cross-entropy of the repeated names
+    loss_on_all: float  # mean cross-entropy of all words
 
     @property
     def best(self) -> tuple[int, int]:
-        """The layer and the head whose prefix matching score is highest."""
+        """Return the layer and the head with the highest prefix matching score."""
         every = {(i, j): p for i, row in enumerate(self.prefix) for j, p in enumerate(row)}
         return max(every, key=every.get)
 
     @property
     def looking_back(self) -> list[int]:
-        """The heads of layer 0 with a mean weight of 0.25 or more on the token before, best first;
-        the best one in any case."""
+        """Return the heads of layer 0 that attend to the token before, best first.
+
+        Their mean weight on it is 0.25 or more; the best head is always included.
+        """
         every = sorted(range(len(self.back[0])), key=lambda head: -self.back[0][head])
         return [head for head in every if head == every[0] or self.back[0][head] >= 0.25]
 
@@ -188,7 +190,7 @@ def measure(model: TinyModel, stories: Stories) -> Report:
 def prefix_matching(
     weights: torch.Tensor, tokens: torch.Tensor, counted: torch.Tensor
 ) -> torch.Tensor:
-    """Return each head's mean weight on the token after the last occurrence of the present one.
+    """Return each head's mean weight on the token after the last occurrence of the current one.
 
     Args:
         weights: (b, num_heads, num_tokens, num_tokens).

@@ -1,7 +1,7 @@
-"""Attention over several processes: cut by heads, by tokens, or by each in turn.
+"""Attention over several processes: split by heads, by tokens, or by one and then the other.
 
 Only torch.distributed is used, on the CPU (gloo) or, where every process has one, on GPUs (nccl).
-Attention enters, and what starts processes and ends them; training over processes never does.
+This room holds attention, and the code that starts and ends processes, but no training.
 """
 
 import torch

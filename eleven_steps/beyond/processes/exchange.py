@@ -1,4 +1,4 @@
-"""Tokens cut over processes, and heads between two exchanges: heads for tokens, and back."""
+"""Attention split by tokens, and by heads between two all-to-all exchanges (Ulysses)."""
 
 import torch
 from torch import distributed as dist
@@ -28,7 +28,7 @@ def attend_by_exchange(
     """
     num_processes, num_heads = dist.get_world_size(), queries.shape[1]
     check_shares(num_heads, num_processes, keys.shape[1])
-    copies = max(1, num_processes // keys.shape[1])  # so that every process gets a head of keys
+    copies = max(1, num_processes // keys.shape[1])  # so that every process gets a key head
     keys, values = (heads.repeat_interleave(copies, dim=1) for heads in (keys, values))
     queries, keys, values = (Exchanged.apply(t, 1, 2) for t in (queries, keys, values))
     context = torch.nn.functional.scaled_dot_product_attention(
@@ -38,23 +38,23 @@ def attend_by_exchange(
 
 
 class Exchanged(torch.autograd.Function):
-    """Give parts of one axis away and get parts of another; gradients go back."""
+    """Exchange parts of one axis for parts of another; backward exchanges the gradients."""
 
     @staticmethod
     def forward(ctx, here: torch.Tensor, give: int, get: int) -> torch.Tensor:
-        """Return (b, num_heads, num_tokens, head_dim), a part of axis give, whole along get."""
+        """Return (b, num_heads, num_tokens, head_dim): a part along give, the whole along get."""
         ctx.axes = give, get
         return exchange(here, give, get)
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        """Return here's gradient (b, num_heads, tokens, head_dim): exchanged the other way."""
+        """Return the gradient (b, num_heads, tokens, head_dim), exchanged in reverse."""
         give, get = ctx.axes
         return exchange(gradient, get, give), None, None
 
 
 def exchange(here: torch.Tensor, give: int, get: int) -> torch.Tensor:
-    """Cut axis give of here (b, num_heads, tokens, head_dim) among all; join what comes on get."""
+    """Split a tensor (b, num_heads, tokens, head_dim) along axis give, and join along axis get."""
     parts = torch.stack(here.detach().chunk(dist.get_world_size(), dim=give))
     incoming = torch.empty_like(parts)
     dist.all_to_all_single(incoming, parts)
@@ -62,5 +62,5 @@ def exchange(here: torch.Tensor, give: int, get: int) -> torch.Tensor:
 
 
 def forward_by_exchange(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:
-    """Take x (b, tokens here, d_in) through all steps, 5 to 8 by exchange; see forward_here."""
+    """Compute all steps for x (b, tokens here, d_in), 5 to 8 by exchange; see forward_here."""
     return forward_here(mha, x, attend_by_exchange)

@@ -1,4 +1,4 @@
-"""Processes of a notebook: started, given work, and ended with it, whatever happens."""
+"""Start processes from a notebook, run functions in them, and end them, whatever happens."""
 
 import contextlib
 import json
@@ -22,15 +22,15 @@ from eleven_steps.helpers.attention import check_sizes
 
 SECONDS = 60.0
 WORK = "from eleven_steps.beyond.processes.worker import main; main()"
-LOOPBACK = {"linux": "lo", "darwin": "lo0"}  # processes of one machine need no network
+LOOPBACK = {"linux": "lo", "darwin": "lo0"}  # the loopback needs no network
 
 
 class Processes:
-    """Run functions in several processes at once, which reach each other with torch.distributed.
+    """Run functions in several processes at once, which communicate with torch.distributed.
 
-    They meet at a file in a new folder, so that no two groups get in each other's way, and talk
-    over the machine's own loopback. They end with close(), at the end of a with block, when one of
-    them ends, and when this process ends in whatever way.
+    They find each other through a file in a new folder, so that two groups cannot collide, and
+    communicate over the loopback interface. They end with close(), at the end of a with block,
+    when one of them ends, and when this process ends for any reason.
 
     Args:
         num_processes: how many; each has a number, its rank, from 0 on, and one thread.
@@ -61,7 +61,7 @@ class Processes:
         shares: Sequence[Any] | None = None,
         seconds: float | None = None,
     ) -> list[Any]:
-        """Call a function in every process, and return what each call gave, by rank.
+        """Call a function in every process, and return the results by rank.
 
         What the functions print is shown when all are done, or one has failed, by rank.
 
@@ -90,12 +90,12 @@ class Processes:
         luggage = pack(function)
         for place, process in enumerate(self.running):
             own = () if shares is None else (shares[place],)
-            with contextlib.suppress(BrokenPipeError):  # its end is told where answers are awaited
+            with contextlib.suppress(BrokenPipeError):  # _gather reports that it has ended
                 send(process.stdin, (luggage, (*own, *arguments)))
         return self._gather("answer from", seconds)
 
     def close(self) -> None:
-        """End all processes, at once; a second time it does nothing."""
+        """End all processes at once; a second call does nothing."""
         for process in self.running:
             process.kill()
         for process in self.running:
@@ -129,7 +129,7 @@ class Processes:
                 stdout=subprocess.PIPE,
                 stderr=said,
                 env=surroundings(),
-                start_new_session=True,  # an interrupt is for this process, which then ends them
+                start_new_session=True,  # an interrupt reaches this process alone
             )
         threading.Thread(target=self._listen, args=(place, process), daemon=True).start()
         return process
@@ -141,12 +141,12 @@ class Processes:
                 answers.put((place, receive(process.stdout, weights_only=True)))
         except (EOFError, OSError):
             answers.put((place, None))
-        except Exception as error:  # an answer of some class that is not sent
+        except Exception as error:  # a result of a class that cannot be sent
             answers.put((place, ("raised", f"{type(error).__name__} in its answer")))
         process.stdout.close()
 
     def _gather(self, awaited: str, seconds: float | None = None) -> list[Any]:
-        """Wait for an answer of every process; end all where one does not come."""
+        """Wait for an answer of every process; end all processes if one is missing."""
         answers: dict[int, Any] = {}
         printed: list[tuple[int, str]] = []
         seconds = self.seconds if seconds is None else seconds
@@ -174,7 +174,7 @@ class Processes:
         return [answers[place] for place in range(self.num_processes)]
 
     def _who_is_missing(self, awaited: str, there: list[int], seconds: float) -> str:
-        """Say what did not come in time, from whom, and who is there."""
+        """Return a sentence that names the processes that did not answer in time."""
         everyone = set(range(self.num_processes))
         if self.started != everyone:
             awaited, there = "sign of life from", sorted(self.started)
@@ -187,7 +187,7 @@ class Processes:
         )
 
     def _what_happened(self, place: int, answer: tuple[str, str] | None) -> str:
-        """Say which process failed first: one that talks to a process that ended raises as well."""
+        """Return a sentence about the process that failed first; others then fail because of it."""
         end = time.monotonic() + (1.0 if answer is None or "onnection" in answer[1] else 0.0)
         while answer is not None and time.monotonic() < end:
             time.sleep(0.05)
@@ -199,7 +199,7 @@ class Processes:
         if answer is not None:
             how = f"raised {answer[1]}"
         else:
-            self.running[place].kill()  # it hung up, so it is at its end
+            self.running[place].kill()  # its pipe is closed, so it is about to end
             self.running[place].wait()
             status = self.running[place].returncode
             how = f"ended with exit status {status}"
@@ -211,12 +211,12 @@ class Processes:
 
 
 def named(places: list[int]) -> str:
-    """Name processes: "process 0", or "processes 0, 2"."""
+    """Return names of processes: "process 0", or "processes 0, 2"."""
     return f"process{'es' * (len(places) > 1)} {', '.join(map(str, places))}"
 
 
 def surroundings() -> dict[str, str]:
-    """Return the environment of a process: what this one can import, one thread, no network."""
+    """Return the environment of a process: the same imports, one thread, no network."""
     ours = str(Path(__file__).resolve().parents[3])
     paths = [ours, *filter(None, sys.path)]
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}

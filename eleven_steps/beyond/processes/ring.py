@@ -1,4 +1,4 @@
-"""Tokens cut over processes: each keeps its queries, and keys and values travel in a ring."""
+"""Ring attention: tokens split over processes, keys and values sent around a ring."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from eleven_steps.helpers.attention import MultiHeadAttention, check_input, chec
 
 
 def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Do steps 5 to 8 for this process's tokens, causally; all processes must call it.
+    """Compute steps 5 to 8 for this process's tokens, causally; all processes must call it.
 
     Args:
         queries, keys, values: (b, num_heads, tokens here, head_dim), the same shape in every
@@ -25,22 +25,22 @@ def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tens
 
 
 class InRing(torch.autograd.Function):
-    """Meet every block of keys and values once forward, and once more backward.
+    """Attend to every block of keys and values, in the forward and again in the backward pass.
 
-    Nothing of a block is kept for the way back, so that no process ever has all of them.
+    The backward pass recomputes the weights, so no process ever holds all blocks at once.
     """
 
     @staticmethod
     def forward(
         ctx, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
     ) -> torch.Tensor:
-        """Put the context together, block by block; all are (b, heads, tokens here, head_dim)."""
+        """Return the context, block by block; all are (b, heads, tokens here, head_dim)."""
         block, num_processes = torch.stack([keys, values]), dist.get_world_size()
         largest = torch.full_like(queries[..., :1], -torch.inf)  # (b, num_heads, tokens here, 1)
         total, context = torch.zeros_like(largest), torch.zeros_like(queries)
         for turn in range(num_processes):
             scaled, v = scores_of(queries, block, turn)
-            before = largest  # finite from the first turn on: a token sees itself
+            before = largest  # finite after the first turn, because a token sees itself
             largest = torch.maximum(before, scaled.amax(dim=-1, keepdim=True))
             shrink, powers = torch.exp(before - largest), torch.exp(scaled - largest)
             total = total * shrink + powers.sum(dim=-1, keepdim=True)
@@ -53,7 +53,7 @@ class InRing(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Work out all weights again; gradients (b, heads, tokens here, head_dim) go round."""
+        """Recompute the weights, and return gradients (b, heads, tokens here, head_dim)."""
         queries, keys, values, context, logarithm = ctx.saved_tensors
         block, num_processes = torch.stack([keys, values]), dist.get_world_size()
         gathered, of_queries = torch.zeros_like(block), torch.zeros_like(queries)
@@ -68,7 +68,7 @@ class InRing(torch.autograd.Function):
             gathered += torch.stack(of_both).unflatten(2, (keys.shape[1], -1)).sum(dim=3)
             if turn < num_processes - 1:
                 block, gathered = pass_on(torch.stack([block, gathered]), 1)
-        gathered = pass_on(gathered, 1) if num_processes > 1 else gathered  # home
+        gathered = pass_on(gathered, 1) if num_processes > 1 else gathered  # to its owner
         return of_queries, *gathered
 
 
@@ -77,19 +77,19 @@ def scores_of(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return scaled, masked scores (.., tokens here, tokens here) for a block, and its values.
 
-    Few heads of keys are copied here, so that only few have to travel.
+    Key heads are copied here, after they were sent, so that few are sent.
     """
     place, num_processes = dist.get_rank(), dist.get_world_size()
     here = torch.arange(queries.shape[2], device=queries.device)
     token = place * len(here) + here
-    key = (place - turn) % num_processes * len(here) + here  # whose keys are here now
+    key = (place - turn) % num_processes * len(here) + here  # positions of the keys in this block
     k, v = block.repeat_interleave(queries.shape[1] // block.shape[2], dim=2)
     scaled = queries @ k.transpose(2, 3) / k.shape[3] ** 0.5
     return scaled.masked_fill(key > token[:, None], -torch.inf), v
 
 
 def pass_on(block: torch.Tensor, places: int) -> torch.Tensor:
-    """Send a block (2, b, heads, tokens here, head_dim) round; return the one that comes in."""
+    """Send a block (2, b, heads, tokens here, head_dim) on, and return the block received."""
     place, num_processes = dist.get_rank(), dist.get_world_size()
     block, incoming = block.detach().contiguous(), torch.empty_like(block).contiguous()
     ways = [
@@ -102,20 +102,20 @@ def pass_on(block: torch.Tensor, places: int) -> torch.Tensor:
 
 
 def forward_in_ring(mha: MultiHeadAttention, x: torch.Tensor) -> torch.Tensor:
-    """Take x (b, tokens here, d_in) through all steps, 5 to 8 in a ring; see forward_here."""
+    """Compute all steps for x (b, tokens here, d_in), 5 to 8 in a ring; see forward_here."""
     return forward_here(mha, x, attend_in_ring)
 
 
 def forward_here(mha: MultiHeadAttention, x: torch.Tensor, attend: Callable) -> torch.Tensor:
-    """Take this process's tokens through all steps; all processes must call it.
+    """Compute all steps for this process's tokens; all processes must call it.
 
-    Each has the whole mha, and adds to the gradients of its weights what its own tokens ask for:
-    their sum over all processes is the whole gradient. Dropout is left out.
+    Each process has the whole mha and computes the gradients of its own tokens: their sum over all
+    processes is the whole gradient. There is no dropout.
 
     Args:
         mha: GroupedHeads may be a part of it.
         x: (b, tokens here, d_in), the same shape in every process.
-        attend: does steps 5 to 8 with queries, keys and values of the tokens here.
+        attend: computes steps 5 to 8 from queries, keys and values of the tokens here.
 
     Raises:
         TypeError, ValueError: as in MultiHeadAttention, all processes' tokens counted.
@@ -130,7 +130,7 @@ def forward_here(mha: MultiHeadAttention, x: torch.Tensor, attend: Callable) -> 
 
 
 def share_tokens(x: torch.Tensor, num_processes: int) -> list[torch.Tensor]:
-    """Return each process's tokens, (b, num_tokens / num_processes, d_in), the first ones first.
+    """Return the tokens of each process, (b, num_tokens / num_processes, d_in), in order.
 
     Raises:
         ValueError: the tokens cannot be shared out evenly.

@@ -1,4 +1,4 @@
-"""Heads cut over processes: each has some heads' rows and columns, and one sum makes the output."""
+"""Tensor parallelism: heads split over processes, with one all-reduce for the output."""
 
 from collections.abc import Callable
 
@@ -15,12 +15,12 @@ PROJECTIONS = "W_query", "W_key", "W_value"
 
 
 class SharedHeads(VariantAttention):
-    """Hold one process's share of an attention's heads, and add all shares up at step 11.
+    """Hold the heads of one process, and sum over all processes at step 11.
 
-    Steps 2 to 10 are the attention's own, for fewer heads: rows of W_query, W_key and W_value and
-    columns of out_proj. Where there are fewer heads of keys than processes, neighbours hold copies
-    of one. The bias of out_proj stands in process 0 alone, so that the sum has it once. Dropout
-    draws in every process for itself.
+    Steps 2 to 10 are the same for fewer heads: rows of W_query, W_key and W_value, and columns of
+    out_proj. If there are fewer key heads than processes, neighbouring processes hold copies of
+    one. Only process 0 has the bias of out_proj, so that the sum contains it once. Each process
+    draws its own dropout.
 
     Args:
         mha: the whole attention; its numbers are copied. GroupedHeads may be a part of it.
@@ -59,7 +59,7 @@ class SharedHeads(VariantAttention):
     def forward(
         self, x: torch.Tensor, record: Callable[..., None] = record_nothing
     ) -> torch.Tensor:
-        """Take x (b, num_tokens, d_in) to the whole out (b, num_tokens, d_out) in every process.
+        """Return the whole out (b, num_tokens, d_out) of x (b, num_tokens, d_in).
 
         All processes must call it, with the same x. Errors as in MultiHeadAttention.
         """
@@ -67,7 +67,7 @@ class SharedHeads(VariantAttention):
 
 
 class Added(torch.autograd.Function):
-    """Add a tensor up over all processes; every share gets the gradient of the sum as it is."""
+    """Sum a tensor over all processes; the gradient passes through unchanged."""
 
     @staticmethod
     def forward(ctx, part: torch.Tensor) -> torch.Tensor:
@@ -78,12 +78,12 @@ class Added(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the gradient of one part of a sum, (b, num_tokens, d_out): that of the sum."""
+        """Return the gradient of the sum, (b, num_tokens, d_out), for each part."""
         return gradient
 
 
 class Copied(torch.autograd.Function):
-    """Hand x on as it is; its gradient is the sum of what all processes' heads ask for."""
+    """Pass x through unchanged; sum its gradients over all processes."""
 
     @staticmethod
     def forward(ctx, x: torch.Tensor) -> torch.Tensor:
@@ -92,14 +92,14 @@ class Copied(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: torch.Tensor) -> torch.Tensor:
-        """Return the sum of all processes' gradients, (b, num_tokens, d_in)."""
+        """Return the sum of the gradients of all processes, (b, num_tokens, d_in)."""
         gradient = gradient.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(gradient)
         return gradient
 
 
 def add_up_copies(share: SharedHeads) -> None:
-    """After a backward, give copied heads of keys the sum of their copies' gradients.
+    """Sum the gradients of copied key heads over their copies, after a backward pass.
 
     All processes must call it. Without copies it does nothing.
     """
@@ -110,7 +110,7 @@ def add_up_copies(share: SharedHeads) -> None:
 
 
 def check_cut(mha: MultiHeadAttention, num_processes: int) -> int:
-    """Return mha's number of key heads; raise unless its heads can be cut so many times."""
+    """Return how many key heads mha has; raise unless its heads divide among the processes."""
     parts, num_kv_heads = getattr(mha, "parts", ()), getattr(mha, "num_kv_heads", mha.num_heads)
     if other := [part for part in parts if not isinstance(part, GroupedHeads)]:
         raise ValueError(f"parts hold {other[0]}: only GroupedHeads can be cut by heads here")
@@ -119,7 +119,7 @@ def check_cut(mha: MultiHeadAttention, num_processes: int) -> int:
 
 
 def check_shares(num_heads: int, num_processes: int, num_kv_heads: int | None = None) -> None:
-    """Raise unless heads can be shared out evenly among num_processes, heads of keys as well."""
+    """Raise unless query heads and key heads divide evenly among num_processes."""
     check_sizes(num_heads=num_heads, num_processes=num_processes)
     if num_heads % num_processes:
         raise ValueError(
@@ -141,7 +141,7 @@ def share_heads(mha: MultiHeadAttention, num_processes: int) -> list[SharedHeads
 
 
 def parallelize(mha: MultiHeadAttention) -> MultiHeadAttention:
-    """Cut the same way with torch's own means; changes mha, and is called in every process.
+    """Split mha in place by torch's own tensor parallelism; all processes must call it.
 
     Raises:
         ValueError: the heads cannot be shared out evenly.
@@ -150,6 +150,6 @@ def parallelize(mha: MultiHeadAttention) -> MultiHeadAttention:
     check_shares(mha.num_heads, num_processes)
     mesh = init_device_mesh(mha.W_query.weight.device.type, (num_processes,))
     plan = {name: ColwiseParallel() for name in PROJECTIONS} | {"out_proj": RowwiseParallel()}
-    mha.num_heads //= num_processes  # steps 3 to 10 see the heads of one process
+    mha.num_heads //= num_processes  # steps 3 to 10 work on the heads of one process
     mha.d_out //= num_processes
     return parallelize_module(mha, mesh, plan)

@@ -1,4 +1,4 @@
-"""What travels between processes: counted from the sizes, and counted while it runs.
+"""Count the bytes that processes send, from the sizes or while code runs.
 
 A size that is no positive int raises TypeError or ValueError.
 """
@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 from eleven_steps.beyond.dispatch import DispatchMode
 from eleven_steps.helpers.attention import check_sizes
 
-# Of torch's operators that hand something over, as torch.distributed calls them.
+# Operators of torch that send, and the functions of torch.distributed that call them.
 NAMES = {
     "c10d::allreduce_": "all_reduce",
     "c10d::send": "send",
@@ -17,14 +17,14 @@ NAMES = {
     "_c10d_functional::all_reduce": "all_reduce",
 }
 SPACES = "c10d::", "_c10d_functional::"
-SILENT = "wait", "recv", "_wrap", "monitored", "barrier"  # hand nothing over
+SILENT = "wait", "recv", "_wrap", "monitored", "barrier"  # these send nothing
 
 
 class Traffic(DispatchMode):
-    """Count the bytes that this process hands to torch.distributed while it is on.
+    """Count the bytes that this process passes to torch.distributed while the mode is active.
 
-    calls and handed are dictionaries by what was called, "all_reduce" and "send" for two: how
-    often, and how many bytes. Waiting and receiving hand over nothing.
+    calls and handed are dictionaries by name, such as "all_reduce" and "send": how many calls, and
+    how many bytes. Waiting and receiving pass nothing.
     """
 
     def __init__(self):
@@ -35,7 +35,7 @@ class Traffic(DispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func.name().partition(".")[0]
         if name.startswith(SPACES) and not name.partition("::")[2].startswith(SILENT):
-            # The first argument is handed over, or as large as what is; the others say to whom.
+            # The first argument is sent, or is as large as what is sent.
             tensors = [t for t in tree_leaves(args[0]) if isinstance(t, torch.Tensor)]
             name = NAMES.get(name, name)
             self.calls[name] = self.calls.get(name, 0) + 1
@@ -44,16 +44,16 @@ class Traffic(DispatchMode):
 
 
 def bytes_of_heads(b: int, num_tokens: int, d_out: int, bytes_each: int = 4) -> int:
-    """Return the bytes that each process hands to the one all-reduce of a forward: its out."""
+    """Return the bytes that each process passes to the all-reduce of a forward pass."""
     check_sizes(b=b, num_tokens=num_tokens, d_out=d_out, bytes_each=bytes_each)
     return b * num_tokens * d_out * bytes_each
 
 
 def bytes_sent(handed: int, num_processes: int) -> int:
-    """Return the bytes that leave each process in a ring all-reduce of so many bytes.
+    """Return the bytes that each process sends in a ring all-reduce of `handed` bytes.
 
-    A part of 1 / num_processes goes round the ring twice, less one place each time: once to be
-    added up, once for everybody to have the sum.
+    A chunk of 1 / num_processes goes around the ring twice, num_processes - 1 sends each time:
+    first to be summed, then to give every process the sum.
 
     Source: "Bandwidth optimal all-reduce algorithms" (2009).
     """
@@ -64,7 +64,7 @@ def bytes_sent(handed: int, num_processes: int) -> int:
 def bytes_of_ring(
     b: int, num_tokens: int, features: int, num_processes: int, bytes_each: int = 4
 ) -> int:
-    """Return the bytes that leave each process when keys and values go round in a forward.
+    """Return the bytes that each process sends in a forward pass of the ring.
 
     Its own block, keys and values of num_tokens / num_processes tokens, and each block that comes
     in but the last is sent on.
@@ -86,7 +86,7 @@ def bytes_of_exchange(
     bytes_each: int = 4,
     features: int | None = None,
 ) -> int:
-    """Return the bytes that leave each process when it exchanges heads for tokens, and back.
+    """Return the bytes that each process sends when it exchanges heads for tokens and back.
 
     Queries, keys, values and context of num_tokens / num_processes tokens, and of these all but
     the part that stays.

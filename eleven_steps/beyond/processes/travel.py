@@ -1,4 +1,4 @@
-"""How a notebook's function gets into another process: as text, with what it names.
+"""Send a function of a notebook to another process: as source, with everything it uses.
 
 A process that starts anew imports modules by name, but a notebook is no module. So a function of a
 notebook travels as its source, and what its source names travels with it: functions of the notebook
@@ -19,7 +19,7 @@ NOTEBOOK = "__main__"
 
 @dataclass
 class Luggage:
-    """A function on its way: its name, sources, what to import, and values."""
+    """Hold what another process needs to call a function: name, sources, imports, values."""
 
     name: str
     sources: list[str] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Luggage:
     values: dict[str, Any] = field(default_factory=dict)
 
     def unpack(self) -> Callable:
-        """Return the function, in the process that it has come to."""
+        """Return the function, in the process that received it."""
         names = dict(self.values)
         for name, (module, inside) in self.imports.items():
             place = importlib.import_module(module)
@@ -38,7 +38,7 @@ class Luggage:
 
 
 def pack(function: Callable) -> Luggage:
-    """Return what another process needs to call a function.
+    """Collect what another process needs to call a function.
 
     Raises:
         TypeError: it is not a function that was defined with def.
@@ -71,7 +71,7 @@ def pack(function: Callable) -> Luggage:
 
 
 def named(code: CodeType) -> Iterator[str]:
-    """Yield the names that code looks up outside its functions."""
+    """Yield the global names that code uses."""
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             yield step.argval

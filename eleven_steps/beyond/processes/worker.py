@@ -1,4 +1,4 @@
-"""One of several processes: wait for work, do it, answer; end with the process that started it.
+"""Run jobs in one of several processes, and end when the process that started it ends.
 
 Started by eleven_steps.beyond.processes.group, never by hand. Work comes in on standard input,
 answers leave on standard output, each as its length in eight bytes and then itself.
@@ -32,7 +32,7 @@ def send(stream: BinaryIO, content: Any) -> None:
 
 
 def receive(stream: BinaryIO, **how: Any) -> Any:
-    """Return the next message; raise EOFError where none will come any more."""
+    """Return the next message; raise EOFError when the pipe is closed."""
     head = stream.read(8)
     if len(head) < 8:
         raise EOFError
@@ -44,26 +44,26 @@ def receive(stream: BinaryIO, **how: Any) -> Any:
 
 
 class Printed(io.TextIOBase):
-    """Hand on what a function prints, line by line, so that it does not get among the answers."""
+    """Forward what a function prints, line by line, apart from the answers."""
 
     def __init__(self, answers: BinaryIO):
         self.answers, self.rest = answers, ""
 
     def write(self, text: str) -> int:
-        """Hand on all lines that are whole."""
+        """Forward all complete lines."""
         *lines, self.rest = (self.rest + text).split("\n")
         for line in lines:
             send(self.answers, ("printed", line))
         return len(text)
 
     def end(self) -> None:
-        """Hand on a last line that was left without its end."""
+        """Forward a last line that has no newline."""
         if self.rest:
             self.write("\n")
 
 
 def join(place: int, num_processes: int, folder: str, seconds: float) -> torch.device:
-    """Meet the other processes at a file in folder; return the device to work on."""
+    """Connect to the other processes through a file in folder; return the device to use."""
     gpus = torch.cuda.device_count() >= num_processes
     device = torch.device("cuda", place) if gpus else torch.device("cpu")
     if gpus:
@@ -73,25 +73,25 @@ def join(place: int, num_processes: int, folder: str, seconds: float) -> torch.d
         store=dist.FileStore(str(Path(folder, "meeting")), num_processes),
         rank=place,
         world_size=num_processes,
-        timeout=datetime.timedelta(seconds=2 * seconds),  # the group's own limit comes first
+        timeout=datetime.timedelta(seconds=2 * seconds),  # longer than the limit of the group
     )
     return device
 
 
 def listen(stream: BinaryIO, jobs: queue.Queue, device: torch.device, folder: str) -> None:
-    """Put jobs in the queue; end this process at once when their sender is gone."""
+    """Put jobs in the queue; end this process at once when their sender has ended."""
     try:
         while True:
             jobs.put(receive(stream, map_location=device, weights_only=False))
     except EOFError:
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
-    except Exception as error:  # not understood here: a class of the notebook
+    except Exception as error:  # for example a class of the notebook, unknown here
         jobs.put(error)
 
 
 def work(job: Any) -> tuple[str, Any]:
-    """Return what a job gives, or what it raises, in words."""
+    """Run a job, and return its result or its error as text."""
     try:
         if isinstance(job, Exception):
             raise job
@@ -102,7 +102,7 @@ def work(job: Any) -> tuple[str, Any]:
 
 
 def plain(result: Any) -> Any:
-    """Return a tensor as numbers alone: arrived, whole, without its history; all else as it is."""
+    """Return a tensor as plain numbers, without gradients; return anything else unchanged."""
     if not isinstance(result, torch.Tensor):
         return result
     result = result.full_tensor() if isinstance(result, DTensor) else result
@@ -110,9 +110,9 @@ def plain(result: Any) -> Any:
 
 
 def main() -> None:
-    """Work until there is nobody to work for."""
+    """Run jobs until the process that sends them ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what is written there by others than Python must not get among the answers
+    os.dup2(2, 1)  # output of C code must not mix with the answers
     about = json.loads(sys.argv[1])
     torch.set_num_threads(1)
     send(answers, ("started", None))

@@ -1,7 +1,7 @@
-"""What models since the lecture changed: MultiHeadAttention with one step, or a few, made new.
+"""Variants of MultiHeadAttention: parts that change one step, or a few, as newer models do.
 
-A part enters once a released model has it, with a row in bench/changes.toml. A whole
-model never does, nor what lies around attention.
+Every part is in a released model and has a row in bench/changes.toml. This room holds no whole
+models, and nothing around attention.
 """
 
 from eleven_steps.beyond.variants.choose import TopBlocks, TopKeys

@@ -1,4 +1,4 @@
-"""Step 6, decided by the numbers themselves: each query looks at the keys that fit it best."""
+"""Sparse attention: each query attends to the keys that an indexer rates highest (step 6)."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from eleven_steps.beyond.variants.turn import Rope
 
 @dataclass(frozen=True)
 class Indexer(Part):
-    """Let a small indexer rate keys, and hide all but the size best of each query: step 6.
+    """Hide all keys of a query but the `size` keys that a small indexer rates highest: step 6.
 
     The indexer has queries of its own heads and one key for each token, or for several. A key's
     rate is the sum over those heads of a weight, made from x, times the product of query and key,
@@ -37,7 +37,7 @@ class Indexer(Part):
         mha.W_index_weight = nn.Linear(mha.d_in, self.index_heads, bias=False)
 
     def mask(self, call: Call, hidden):
-        """Hide all but the size best of the keys that are seen: (b, 1, num_tokens, num_keys)."""
+        """Hide all visible keys but the best `size`: (b, 1, num_tokens, num_keys)."""
         queries, keys = self.index_vectors(call)
         products = torch.relu(queries @ keys.transpose(2, 3))
         weights = call.mha.W_index_weight(call.x).transpose(1, 2).unsqueeze(-1)
@@ -55,7 +55,7 @@ class Indexer(Part):
 
 @dataclass(frozen=True)
 class TopKeys(Indexer):
-    """Rate one key for each token.
+    """Rate every token, and show the best ones.
 
     Args:
         size, index_heads, index_dim: as in Indexer.
@@ -63,7 +63,7 @@ class TopKeys(Indexer):
     """
 
     rope: Rope | None = None
-    turn = 3  # among what window and padding have left
+    turn = 3  # after window and padding, so that only visible keys are rated
 
     def learn(self, mha):  # noqa: D102
         super().learn(mha)
@@ -71,7 +71,7 @@ class TopKeys(Indexer):
         mha.index_norm = nn.LayerNorm(self.index_dim, eps=1e-6)
 
     def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return index_queries, and a key of each token read, (b, 1, num_keys, index_dim)."""
+        """Return index_queries, and one key for each token so far, (b, 1, num_keys, index_dim)."""
         queries = self.index_queries(call)
         keys = call.mha.index_norm(call.mha.W_index_key(call.x)).unsqueeze(1)
         if self.rope:
@@ -130,7 +130,7 @@ class TopBlocks(Part):
         (keys,) = call.change("index_keys", keys)
         rates = (queries @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)
         rates = nn.functional.pad(rates, (0, -num_keys % self.block), value=-torch.inf)
-        rates = rates.unflatten(-1, (-1, self.block)).amax(dim=-1)  # one for each block
+        rates = rates.unflatten(-1, (-1, self.block)).amax(dim=-1)  # one rate for each block
         blocks = torch.arange(rates.shape[-1], device=rates.device)
         own = torch.arange(call.end - num_tokens, call.end, device=rates.device) // self.block
         back = own[:, None] - blocks  # (num_tokens, blocks)

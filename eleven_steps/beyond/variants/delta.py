@@ -1,4 +1,4 @@
-"""Steps 2 to 10 of a layer that corrects a table in place of adding to it."""
+"""The gated delta rule: linear attention whose state is corrected, not only added to."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ LAYERS = ("query", "key", "value")
 
 @dataclass(frozen=True)
 class Delta(Part):
-    """Weigh by the gated delta rule, with a fade of its own for each feature: steps 2 to 10.
+    """Compute attention by the gated delta rule, with one decay per feature: steps 2 to 10.
 
     What delta_rule reads token by token is written here as weights, so that all eleven steps are
     there: step 5 fades scores feature by feature, and step 7 takes from each key what later keys
@@ -44,7 +44,7 @@ class Delta(Part):
         mha.head_norm = nn.RMSNorm(head_dim, eps=1e-5)
 
     def project(self, call: Call):
-        """Mix what the three layers make with the three tokens before, and bend it."""
+        """Convolve queries, keys and values over four tokens, and apply SiLU."""
         made = []
         for name in LAYERS:
             plain = getattr(call.mha, f"W_{name}")(call.x).transpose(1, 2)
@@ -53,18 +53,18 @@ class Delta(Part):
         return made
 
     def transpose(self, call: Call, queries, keys, values):
-        """Bring queries and keys (b, num_heads, num_tokens, head_dim) to length 1."""
+        """Scale queries and keys (b, num_heads, num_tokens, head_dim) to length 1."""
         lengths = [(t.square().sum(-1, keepdim=True) + 1e-6).sqrt() for t in (queries, keys)]
         call.notes[self] = queries / lengths[0], keys / lengths[1]
         return *call.notes[self], values
 
     def scores(self, call: Call, scores):
-        """Fade scores (b, num_heads, num_tokens, num_tokens), feature by feature, with distance."""
+        """Let scores (b, num_heads, num_tokens, num_tokens) decay with distance, by feature."""
         queries, keys = call.notes[self]
         return (faded(queries, keys, self.fades(call)),)
 
     def softmax(self, call: Call, scaled):
-        """Take from scores (b, num_heads, num_tokens, num_tokens) what later keys correct."""
+        """Subtract from scores (b, num_heads, num_tokens, num_tokens) what later keys correct."""
         _, keys = call.notes[self]
         shares = torch.sigmoid(call.mha.W_share(call.x)).transpose(1, 2)  # (b, num_heads, tokens)
         corrections = faded(keys, keys, self.fades(call)).tril(-1) * shares.unsqueeze(-1)
@@ -74,12 +74,12 @@ class Delta(Part):
         return scaled.masked_fill(scaled == -torch.inf, 0) @ solved
 
     def combine(self, call: Call, context):
-        """Norm each head of context (b, num_tokens, d_out), and gate each feature."""
+        """Normalise each head of context (b, num_tokens, d_out), and gate each feature."""
         normed = call.mha.head_norm(context.unflatten(-1, (call.mha.num_heads, -1)))
         return (normed.flatten(2) * torch.sigmoid(call.mha.W_gate(call.x)),)
 
     def fades(self, call: Call) -> torch.Tensor:
-        """Return logarithms of what is left of each feature, (b, num_heads, tokens, head_dim)."""
+        """Return the logarithm of each feature's decay, (b, num_heads, tokens, head_dim)."""
         mha = call.mha
         asked = (mha.W_fade(call.x) + mha.fade_bias).unflatten(-1, (mha.num_heads, -1))
         asked, speed = asked.transpose(1, 2), mha.fade_log.exp()[:, None, None]
@@ -89,7 +89,7 @@ class Delta(Part):
 
 
 def faded(one: torch.Tensor, other: torch.Tensor, fades: torch.Tensor) -> torch.Tensor:
-    """Return products of one's tokens with other's, less what has faded between; 0 after it.
+    """Return products of tokens of `one` and `other` with the decay between them; 0 after it.
 
     All three are (b, num_heads, tokens, head_dim); differences of sums stay small where quotients
     of products would not.

@@ -1,4 +1,4 @@
-"""Attention without a softmax, which needs no cache that grows: (Q K^T) V = Q (K^T V)."""
+"""Linear attention: without a softmax, (Q K^T) V = Q (K^T V), so that no cache has to grow."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from eleven_steps.beyond.variants.module import Call, Part
 
 @dataclass(frozen=True)
 class Linear(Part):
-    """Weigh by the scores themselves, without softmax and scale: steps 4, 7 and 10.
+    """Use the scores themselves as weights, without softmax and scale: steps 4, 7 and 10.
 
     A bend (SiLU) of queries, keys and values and a norm of what the heads bring keep numbers in
     bounds in the softmax's place. What lies back counts less with each token.
@@ -37,45 +37,45 @@ class Linear(Part):
         mha.context_norm = nn.RMSNorm(mha.d_out, eps=1e-6)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Bend all three, (b, num_heads, num_tokens, head_dim) each, feature by feature."""
+        """Apply a function to each feature of all three, (b, num_heads, num_tokens, head_dim)."""
         return tuple(map(nn.functional.silu, (queries, keys, values)))
 
     def softmax(self, call: Call, scaled):
-        """Make weights of scores (..., num_tokens, num_keys): hidden ones 0, distant ones less."""
+        """Return scores (..., num_tokens, num_keys) as weights, which decay with distance."""
         scores = scaled.masked_fill(scaled == -torch.inf, 0) * call.mha.key_dim**0.5
         back = distances(*scores.shape[-2:], scores.device).clamp(min=0)
         return scores * decay(self, scores, back)
 
     def combine(self, call: Call, context):
-        """Norm what all heads bring together, (b, num_tokens, d_out)."""
+        """Normalise the context of all heads together, (b, num_tokens, d_out)."""
         return (call.mha.context_norm(context),)
 
 
 @dataclass(eq=False)
 class State(Part):
-    """Keep one table for each head in place of keys and values: the sum of key times value.
+    """Store one table for each head instead of keys and values: the sum of key times value.
 
-    It stands beside Linear. x holds the tokens that are new: among themselves they take the eleven
-    steps, and the table answers for all tokens before them. A new sequence needs a new State.
+    It needs Linear. x holds the new tokens: they take the eleven steps among themselves, and the
+    table replaces all tokens before them. A new sequence needs a new State.
     """
 
-    # (b, num_heads, head_dim, head_dim), however many tokens were read
+    # (b, num_heads, head_dim, head_dim), whatever the number of tokens
     kept: torch.Tensor | None = field(default=None, init=False, repr=False)
     past: int = field(default=0, init=False)  # tokens read so far
-    turn = 9  # what is kept has been bent
+    turn = 9  # last, so that the table gets the final keys and values
     does, needs, apart = "keeps one sum of all tokens", "Linear", "Cache Alibi Window Padding"
 
     def transpose(self, call: Call, queries, keys, values):
-        """Note what step 8 needs: (b, num_heads, num_tokens, head_dim) each."""
+        """Store the tensors that step 8 needs: (b, num_heads, num_tokens, head_dim) each."""
         self.new = queries, keys, values
         return queries, keys, values
 
     def mask(self, call: Call, hidden):
-        """Cut the old tokens' columns off (num_tokens, num_keys): no key of theirs is there."""
+        """Remove the columns of old tokens from (num_tokens, num_keys); they have no keys."""
         return (hidden[..., self.past :],)
 
     def context(self, call: Call, context):
-        """Add what the table answers to context (b, num_heads, tokens, head_dim); fill it up."""
+        """Add the table's part to context (b, num_heads, tokens, head_dim); update the table."""
         queries, keys, values = self.new
         count = torch.arange(1, call.x.shape[1] + 1, device=context.device)[:, None]
         fade = [decay(call.mha.part(Linear), keys, n) for n in (count, count[-1:] - count)]
@@ -92,10 +92,10 @@ def decay(part: Linear, like: torch.Tensor, distance: torch.Tensor) -> torch.Ten
 
 
 def delta_rule(queries, keys, values, shares, fades, state):
-    """Read token by token with a table for each head that is corrected, not only added to.
+    """Compute linear attention token by token, with a table for each head that is corrected.
 
-    Each token's key asks the table for a value first; only what its own value differs by is
-    written, and only a share of that. So a later value can take an earlier one's place.
+    For each key the table returns its old value. The difference from the new value is written, or
+    only a share of it. So a later value can replace an earlier one.
 
     Args:
         queries, keys, values: (b, num_heads, num_tokens, head_dim), queries scaled.
@@ -112,7 +112,7 @@ def delta_rule(queries, keys, values, shares, fades, state):
     """
     context = []
     if fades.dim() == 3:
-        fades = fades.unsqueeze(-1)  # one for all features
+        fades = fades.unsqueeze(-1)  # one decay for all features
     for token in range(queries.shape[2]):
         query, key, value = (t[:, :, token, None] for t in (queries, keys, values))
         state = state * fades[:, :, token, :, None]

@@ -1,4 +1,4 @@
-"""Steps 5 and 6: what a query makes of keys near and far, and which it may see at all."""
+"""Caps, ALiBi and masks: changes of the scores by distance, and of what a query may see."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from eleven_steps.helpers.attention import check_sizes
 
 @dataclass(frozen=True)
 class Cap(Part):
-    """Let scores come near a limit and never pass it: step 5.
+    """Cap scores softly, so that none exceeds a limit: step 5.
 
     Args:
         limit: the largest scaled score. Step 7 has yet to divide by sqrt(head_dim), so the scores
@@ -29,20 +29,20 @@ class Cap(Part):
             raise ValueError(f"limit is {self.limit}: a positive number is expected")
 
     def scores(self, call: Call, scores):
-        """Bend scores (b, num_heads, num_tokens, num_keys) with a tanh."""
+        """Cap scores (b, num_heads, num_tokens, num_keys) with a tanh."""
         limit = self.limit * call.mha.key_dim**0.5
         return (limit * torch.tanh(scores / limit),)
 
 
 @dataclass(frozen=True)
 class Alibi(Part):
-    """Take from a score what its distance costs, each head at its own price: step 5.
+    """Subtract from each score its distance times a slope of the head: step 5.
 
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
     Extrapolation" (2021), section 3. Step 7 divides the scores, not the price: hence the root.
     """
 
-    turn = 1  # after a cap: the price is not bent
+    turn = 1  # after a cap, which does not apply to the distance
 
     def scores(self, call: Call, scores):
         """Subtract slope * distance from scores (b, num_heads, num_tokens, num_keys)."""
@@ -55,10 +55,10 @@ class Alibi(Part):
 
 @dataclass(frozen=True)
 class Full(Part):
-    """Hide nothing, so that a token sees what comes after it as well, as in an encoder: step 6."""
+    """Hide nothing, so that tokens also see later tokens, as in an encoder: step 6."""
 
     def mask(self, call: Call, hidden):
-        """Take everything out of hidden (num_tokens, num_keys)."""
+        """Return a mask (num_tokens, num_keys) that hides nothing."""
         return (torch.zeros_like(hidden),)
 
 
@@ -73,7 +73,7 @@ class Window(Part):
     turn = 1
 
     def mask(self, call: Call, hidden):
-        """Hide also the keys that lie size tokens back or more: (num_tokens, num_keys)."""
+        """Also hide the keys that are `size` tokens back or more: (num_tokens, num_keys)."""
         return (hidden | (distances(*hidden.shape[-2:], hidden.device) >= self.size),)
 
 
@@ -88,14 +88,14 @@ class Chunks(Part):
     turn = 1
 
     def mask(self, call: Call, hidden):
-        """Hide also the keys of other chunks: (num_tokens, num_keys)."""
+        """Also hide the keys of other chunks: (num_tokens, num_keys)."""
         chunks = torch.arange(hidden.shape[-1], device=hidden.device) // self.size
         return (hidden | (chunks[-hidden.shape[-2] :, None] != chunks),)
 
 
 @dataclass(frozen=True, eq=False)
 class Padding(Part):
-    """Hide tokens that only fill up short sequences, at either side: step 6.
+    """Hide padding, the tokens that fill up short sequences at either end: step 6.
 
     A query that would see no key at all, as padding on the left does, sees all instead: softmax
     over nothing is NaN. What comes out at padded tokens means nothing.
@@ -139,7 +139,7 @@ def check_padding(is_padding: torch.Tensor, b: int, num_keys: int) -> None:
 
 
 def distances(num_tokens: int, num_keys: int, device: torch.device | None = None) -> torch.Tensor:
-    """Return how many tokens each key lies before each query, (num_tokens, num_keys).
+    """Return how many tokens each key is before each query, (num_tokens, num_keys).
 
     The queries are the last num_tokens of the keys' tokens. Below 0 a key comes later.
     """
@@ -148,7 +148,7 @@ def distances(num_tokens: int, num_keys: int, device: torch.device | None = None
 
 
 def alibi_slopes(num_heads: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Return the price of a token of distance for each head, (num_heads,).
+    """Return the slope of ALiBi for each head, (num_heads,).
 
     Powers of 2 from 2 ** (-8 / n) to 2 ** -8, where n heads are a power of 2; else every second of
     twice as many first, as ALiBi's own code picks them.

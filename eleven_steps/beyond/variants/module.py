@@ -1,4 +1,4 @@
-"""The eleven steps once more, with a place in each where a part may change it."""
+"""VariantAttention: the eleven steps, with a place in each where a part may change it."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -18,16 +18,16 @@ REPLACED = ("project", "softmax")
 
 
 class Part:
-    """One change to one step, or to two: a method for each, named as the step it belongs to.
+    """Change one step, or a few: a part has a method for each, named after the step.
 
-    project and softmax (REPLACED) do their step alone; transpose, scores, mask, scaled (step 7,
-    before the softmax), context and combine add to theirs. What a part learns becomes a layer of
-    the module, so that parts hold numbers only.
+    project and softmax (REPLACED) replace their step. transpose, scores, mask, scaled (step 7,
+    before the softmax), context and combine add to theirs. Learned layers of a part belong to the
+    module, so that parts hold numbers only.
     """
 
-    turn: ClassVar[int] = 0  # within a step, parts act in this order
+    turn: ClassVar[int] = 0  # parts act in the order of these numbers within a step
     past: ClassVar[int] = 0  # tokens that came before x
-    # Why it needs a part of one of these names beside it, and bears none of the others.
+    # The reason; parts of which one is needed as well; parts that cannot be combined with it.
     does: ClassVar[str] = ""
     needs: ClassVar[str] = ""
     apart: ClassVar[str] = ""
@@ -41,9 +41,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of forward: the module, its x, and how many tokens have been seen, x included.
+    """Hold one call of forward: the module, its x, and the number of tokens so far, x included.
 
-    A part may leave notes in it for a later step of its own.
+    A part may store notes in it for a later step.
     """
 
     mha: "VariantAttention"
@@ -52,7 +52,7 @@ class Call:
     notes: dict = field(default_factory=dict)
 
     def change(self, step: str, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Let the parts that add to a step have their turn, and return the step's tensors."""
+        """Return the tensors of a step after each part has changed them, in order."""
         for part in self.mha.parts:
             if hasattr(part, step):
                 tensors = getattr(part, step)(self, *tensors)
@@ -60,7 +60,7 @@ class Call:
 
 
 class VariantAttention(MultiHeadAttention):
-    """Take MultiHeadAttention's eleven steps, some of them changed by parts.
+    """Compute MultiHeadAttention's eleven steps, some of them changed by parts.
 
     Without parts it is MultiHeadAttention, number for number. Its weights are that class's, and
     those that parts add.
@@ -107,7 +107,7 @@ class VariantAttention(MultiHeadAttention):
             part.learn(self)
 
     def plus(self, *parts: Part) -> "VariantAttention":
-        """Return a module with more parts and the very same weights, for one sequence or call.
+        """Return a module with more parts that shares all weights, for one sequence or call.
 
         Raises:
             TypeError, ValueError: as for the parts of a new module; or a part has weights.
@@ -131,7 +131,7 @@ class VariantAttention(MultiHeadAttention):
     def forward(
         self, x: torch.Tensor, record: Callable[..., None] = record_nothing
     ) -> torch.Tensor:
-        """Take x (b, num_tokens, d_in) through the eleven steps to out (b, num_tokens, d_out).
+        """Compute out (b, num_tokens, d_out) of x (b, num_tokens, d_in) in eleven steps.
 
         num_keys, the tokens that keys come from, is num_tokens unless a part brings others.
 
@@ -201,26 +201,26 @@ class VariantAttention(MultiHeadAttention):
         return out
 
     def project(self, call: Call) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Do step 2 as the lecture does: three (b, num_tokens, features), all from x."""
+        """Return queries, keys and values as the lecture does, (b, num_tokens, features) each."""
         return self.W_query(call.x), self.W_key(call.x), self.W_value(call.x)
 
     def softmax(self, call: Call, scaled: torch.Tensor) -> torch.Tensor:
-        """Do step 7 as the lecture does, on scores (b, num_heads, num_tokens, num_keys)."""
+        """Return weights as the lecture does, from scores (b, num_heads, num_tokens, num_keys)."""
         return torch.softmax(scaled, dim=-1)
 
     def extra_repr(self) -> str:
-        """Write the parts between the class's name and its layers."""
+        """Return the parts, for the text of the module."""
         return f"parts={self.parts}"
 
 
 def replacing(step: str, mha: VariantAttention) -> Callable:
-    """Return the method of the part that replaces a step, or else the module's own."""
+    """Return the method that computes a step: of the part that replaces it, or of the module."""
     owner = next((part for part in mha.parts if hasattr(part, step)), mha)
     return getattr(owner, step)
 
 
 def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return parts in the order in which they act; raise if they cannot stand together."""
+    """Return parts in the order in which they act; raise if they cannot be combined."""
     parts, owners = tuple(parts), {}
     for part in parts:
         if not isinstance(part, Part):
@@ -238,7 +238,7 @@ def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def check_part(part: Part, parts: Iterable[Part]) -> None:
-    """Raise unless every int that a part was given is positive and it bears the parts beside it."""
+    """Raise unless a part's sizes are positive and it can be combined with the other parts."""
     name = type(part).__name__
     counts = {
         f"{name}.{field.name}": getattr(part, field.name)

@@ -1,4 +1,4 @@
-"""Steps 2, 4 and 6 along the axis of tokens: several keys become one."""
+"""Pooled keys: several tokens share one key (steps 2, 4 and 6)."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ from eleven_steps.beyond.variants.turn import Rope
 
 @dataclass(frozen=True)
 class Pool(Part):
-    """Put one key for each size tokens behind the keys, which is its own value: steps 4 and 6.
+    """Append one pooled key, which is also its value, for each `size` tokens: steps 4 and 6.
 
-    Feature by feature, a pooled key is a mean of what its tokens offer, weighed by a softmax along
-    the tokens. It is seen once all its tokens are read. Beside it stands a window, as a rule: what
-    is near is seen token by token, what is far in summaries.
+    Each feature of a pooled key is a mean over its tokens, weighted by a softmax along the tokens.
+    A query sees it once all its tokens are read. Models usually add a window: near tokens are seen
+    one by one, distant tokens in pools.
 
     Args:
-        size: how many tokens become one key; those that are left over at the end wait.
+        size: how many tokens become one key; an incomplete pool at the end is not used.
         overlap: whether a pool also draws on the size tokens before its own.
 
     Source: compressed keys of DeepSeek-V4 (2026), as transformers' DeepseekV4HCACompressor, and
@@ -37,7 +37,7 @@ class Pool(Part):
         pooling(mha, "pool", self.size, mha.head_dim, self.overlap)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Put pools, turned to their first tokens' places, behind (b, heads, keys, head_dim)."""
+        """Append pools, rotated to their first positions, to (b, heads, keys, head_dim)."""
         pools = pooled(call, "pool", self.size, self.overlap).unsqueeze(1)
         if rope := call.mha.part(Rope):
             places = self.size * torch.arange(pools.shape[2], device=pools.device)
@@ -54,7 +54,7 @@ class Pool(Part):
 
 
 def pooling(mha, name: str, size: int, width: int, overlap: bool) -> None:
-    """Give mha the layers that pool size tokens into width features."""
+    """Add to mha the layers that pool `size` tokens into `width` features."""
     wide = width * (2 if overlap else 1)
     setattr(mha, f"W_{name}", nn.Linear(mha.d_in, wide, bias=False))
     setattr(mha, f"W_{name}_gate", nn.Linear(mha.d_in, wide, bias=False))
@@ -63,14 +63,14 @@ def pooling(mha, name: str, size: int, width: int, overlap: bool) -> None:
 
 
 def pooled(call: Call, name: str, size: int, overlap: bool) -> torch.Tensor:
-    """Return the pools of x, (b, pools, width), normed and not turned."""
+    """Return the pools of x, (b, pools, width), normalised and not rotated."""
     whole = call.x[:, : call.x.shape[1] // size * size]
     offered, rates = (
         getattr(call.mha, layer)(whole).unflatten(1, (-1, size))  # (b, pools, size, width)
         for layer in (f"W_{name}", f"W_{name}_gate")
     )
     rates = rates + getattr(call.mha, f"{name}_bias")
-    if overlap:  # half of the features speak for the next pool, the others for their own
+    if overlap:  # half of the features belong to the next pool
         offered, rates = (
             torch.cat([nn.functional.pad(before, (0, 0, 0, 0, 1, -1), value=fill), own], dim=2)
             for (before, own), fill in (
@@ -84,14 +84,14 @@ def pooled(call: Call, name: str, size: int, overlap: bool) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class TopPools(Indexer):
-    """Let an indexer with pools of its own choose the size best pools of each query: step 6.
+    """Show each query only the `size` pools that an indexer rates highest: step 6.
 
     Args: as in Indexer.
 
     Source: DeepSeek-V4 (2026), as transformers' DeepseekV4Indexer.
     """
 
-    turn = 4  # after Pool has put its columns behind
+    turn = 4  # after Pool has appended its columns
     does, needs = "chooses among pools", "Pool"
 
     def learn(self, mha):  # noqa: D102
@@ -100,7 +100,7 @@ class TopPools(Indexer):
         pooling(mha, "index_pool", pool.size, self.index_dim, pool.overlap)
 
     def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return index_queries, turned, and pools (b, 1, pools, index_dim)."""
+        """Return index_queries, rotated, and pools (b, 1, pools, index_dim)."""
         pool, rope, queries = call.mha.part(Pool), call.mha.part(Rope), self.index_queries(call)
         keys = pooled(call, "index_pool", pool.size, pool.overlap).unsqueeze(1)
         if rope:
@@ -109,7 +109,7 @@ class TopPools(Indexer):
         return queries, keys
 
     def mask(self, call: Call, hidden):
-        """Hide all but the size best of the pools that are seen: (b, 1, num_tokens, ...)."""
+        """Hide all visible pools but the best `size`: (b, 1, num_tokens, ...)."""
         tokens, waiting = hidden.tensor_split([call.end], dim=-1)
         (left,) = super().mask(call, waiting)
         return (torch.cat([tokens.expand(*left.shape[:-1], -1), left], dim=-1),)
@@ -117,7 +117,7 @@ class TopPools(Indexer):
 
 @dataclass(frozen=True)
 class TopPooledKeys(Indexer):
-    """Let the indexer rate pools of neighbouring tokens, and show the tokens of the best: step 6.
+    """Show each query the tokens of the pools that an indexer rates highest: step 6.
 
     Only the indexer's keys are pooled, as Pool does it: steps 5 to 8 meet each token by itself.
     Tokens after the last pool that a query has read to its end are seen as well.
@@ -142,7 +142,7 @@ class TopPooledKeys(Indexer):
         mha.index_bias = nn.Parameter(torch.zeros(self.pool, self.index_dim))
 
     def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return index_queries, and pools of all keys read so far, (b, 1, pools, index_dim)."""
+        """Return index_queries, and pools of all keys so far, (b, 1, pools, index_dim)."""
         mha = call.mha
         keys, rates = mha.index_norm(mha.W_index_key(call.x)), mha.W_index_gate(call.x)
         (kept,) = call.change("index_keys", torch.cat([keys, rates], dim=-1).unsqueeze(1))
@@ -152,9 +152,9 @@ class TopPooledKeys(Indexer):
         return self.index_queries(call), (weights * keys).sum(dim=3)
 
     def mask(self, call: Call, hidden):
-        """Hide the tokens of pools that are not chosen: (b, 1, num_tokens, num_keys)."""
+        """Hide the tokens of all other pools: (b, 1, num_tokens, num_keys)."""
         num_tokens, num_keys = hidden.shape[-2:]
-        (left,) = super().mask(call, hidden[..., self.pool - 1 :: self.pool])  # seen with its last
+        (left,) = super().mask(call, hidden[..., self.pool - 1 :: self.pool])  # by last token
         left = left.repeat_interleave(self.pool, dim=-1)
         left = nn.functional.pad(left, (0, num_keys % self.pool), value=True)
         keys = torch.arange(num_keys, device=hidden.device)
@@ -164,7 +164,7 @@ class TopPooledKeys(Indexer):
 
 @dataclass(frozen=True)
 class GroupedOut(Part):
-    """Lead to out in two smaller layers, the first for each group of heads by itself: step 10.
+    """Replace out_proj by two smaller layers, the first for each group of heads: step 10.
 
     Args:
         groups: how many groups the heads form, neighbours together.
@@ -190,6 +190,6 @@ class GroupedOut(Part):
         mha.out_proj = nn.Linear(self.groups * self.rank, out.out_features, bias=bias)
 
     def combine(self, call: Call, context):
-        """Take each group's features to rank: (b, num_tokens, groups * rank)."""
+        """Project the features of each group to `rank`: (b, num_tokens, groups * rank)."""
         by_group = context.unflatten(-1, (self.groups, -1)).unsqueeze(-1)
         return ((call.mha.W_groups @ by_group).flatten(2),)

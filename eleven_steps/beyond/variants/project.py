@@ -1,4 +1,4 @@
-"""Step 2: where queries, keys and values come from."""
+"""Changes of step 2: grouped heads, latents, and cross attention."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class GroupedHeads(Part):
     """
 
     num_kv_heads: int
-    turn = 4  # after the cache, which is to keep few heads
+    turn = 4  # after the cache, so that it stores few heads
 
     def check(self, mha):  # noqa: D102
         check_divisor(mha, "num_kv_heads", self.num_kv_heads)
@@ -30,12 +30,12 @@ class GroupedHeads(Part):
     def learn(self, mha):  # noqa: D102
         mha.num_kv_heads = self.num_kv_heads
         for name in ("W_key", "W_value"):
-            if layer := getattr(mha, name):  # a layer that borrows keys has none
+            if layer := getattr(mha, name):  # None if the layer borrows keys
                 width, bias = self.num_kv_heads * mha.head_dim, layer.bias is not None
                 setattr(mha, name, nn.Linear(mha.d_in, width, bias=bias))
 
     def transpose(self, call: Call, queries, keys, values):
-        """Repeat heads of keys (b, num_kv_heads, num_keys, head_dim) in groups: 0, 0, 1, 1."""
+        """Repeat key heads (b, num_kv_heads, num_keys, head_dim) in groups: 0, 0, 1, 1."""
         group = call.mha.num_heads // self.num_kv_heads
         keys = keys.repeat_interleave(group, dim=1)  # (b, num_heads, num_keys, head_dim)
         values = values.repeat_interleave(group, dim=1)  # (b, num_heads, num_keys, head_dim)
@@ -73,19 +73,19 @@ class Latent(Part):
         mha.W_key, mha.W_value = (nn.Linear(self.latent_dim, n, bias) for n in (keys, mha.d_out))
 
     def project(self, call: Call):
-        """Squeeze x into latents, keep those, and make keys and values from them."""
+        """Project x to latents, cache these, and make keys and values from them."""
         mha, heads = call.mha, (call.mha.num_heads, -1)
         latents, shared = mha.W_down(call.x).split([self.latent_dim, self.rope_dim], dim=-1)
         latents, shared = call.change("project_latents", mha.latent_norm(latents), shared)
         (queries,) = call.change("project_queries", mha.W_query(call.x))
         keys = mha.W_key(latents).unflatten(-1, heads)  # (b, num_keys, num_heads, head_dim)
-        shared = shared.unsqueeze(2).expand(-1, -1, mha.num_heads, -1)  # one for all heads
+        shared = shared.unsqueeze(2).expand(-1, -1, mha.num_heads, -1)  # the same for all heads
         return queries, torch.cat([keys, shared], -1).flatten(2), mha.W_value(latents)
 
 
 @dataclass(frozen=True)
 class QueryLatent(Part):
-    """Make queries from a latent of their own, beside Latent or KeysAsValues: step 2.
+    """Make queries from a latent of their own, with Latent or KeysAsValues: step 2.
 
     It is not kept: it saves weights, 3 of 4 in DeepSeek-V3.
 
@@ -103,13 +103,13 @@ class QueryLatent(Part):
         mha.query_latent_norm = nn.RMSNorm(self.query_dim, eps=eps)
 
     def project_queries(self, call: Call, latents):
-        """Make queries from latents (b, num_tokens, query_dim), which W_query has squeezed."""
+        """Make queries from the latents (b, num_tokens, query_dim) of W_query."""
         return (call.mha.W_query_up(call.mha.query_latent_norm(latents)),)
 
 
 @dataclass(frozen=True, eq=False)
 class OtherSequence(Part):
-    """Ask one sequence, answer from another: cross attention, steps 2 and 6.
+    """Make keys and values from a second sequence: cross attention, steps 2 and 6.
 
     Queries come from x, keys and values from other, and nothing of other is hidden: it is no later
     and no earlier than x. Padding(is_padding) beside it speaks of other's tokens.
@@ -135,7 +135,7 @@ class OtherSequence(Part):
             )
 
     def project(self, call: Call):
-        """Take queries from x, keys and values from other."""
+        """Make queries from x, keys and values from the other sequence."""
         mha = call.mha
         check_other(self.other, call.x)
         return mha.W_query(call.x), mha.W_key(self.other), mha.W_value(self.other)

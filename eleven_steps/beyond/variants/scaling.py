@@ -1,4 +1,4 @@
-"""Step 4 for texts longer than those of training: positions that are stretched."""
+"""RoPE for texts longer than those of training: slower rotations (step 4)."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import torch
 
 @dataclass(frozen=True)
 class LinearScaling:
-    """Let all pairs turn factor times slower, as if positions lay closer together.
+    """Rotate all pairs `factor` times slower, as if positions were closer together.
 
     Source: "Extending Context Window of Large Language Models via Position Interpolation" (2023).
     """
@@ -16,13 +16,13 @@ class LinearScaling:
     factor: float
 
     def __call__(self, radian: torch.Tensor, base: float) -> torch.Tensor:
-        """Stretch radian (pairs,), the tokens in which each pair turns by one radian."""
+        """Stretch radian (pairs,), the number of tokens in which a pair rotates by one radian."""
         return radian * self.factor
 
 
 @dataclass(frozen=True)
 class FirstPairs:
-    """Let only a share of the pairs turn, the fast ones: the others never turn at all.
+    """Rotate only a share of the pairs, the fast ones.
 
     Source: Gemma 4 (2026), as transformers computes rope_type "proportional".
     """
@@ -30,14 +30,14 @@ class FirstPairs:
     share: float
 
     def __call__(self, radian: torch.Tensor, base: float) -> torch.Tensor:
-        """Stretch radian (pairs,) as above, the last of it without end."""
+        """Stretch radian (pairs,); it is infinite for pairs that do not rotate."""
         places = torch.arange(len(radian), device=radian.device)
         return radian.masked_fill(places >= int(self.share * len(radian)), torch.inf)
 
 
 @dataclass(frozen=True)
 class Llama3Scaling:
-    """Let slow pairs turn factor times slower, fast ones as before, and blend those between.
+    """Rotate slow pairs `factor` times slower, fast pairs as before, and blend in between.
 
     A pair is fast if it turns round high times or more within original tokens, slow if low times
     or less.
@@ -81,7 +81,7 @@ class YarnScaling:
 
     @property
     def attention_factor(self) -> float:
-        """What queries and keys would each grow by: scaled scores are multiplied by its square."""
+        """Return the factor of queries and keys; scaled scores are multiplied by its square."""
         return 0.1 * math.log(self.factor) + 1 if self.sharpens and self.factor > 1 else 1.0
 
     def __call__(self, radian: torch.Tensor, base: float) -> torch.Tensor:
@@ -89,7 +89,7 @@ class YarnScaling:
         low, high = (
             len(radian) * math.log(self.original / (2 * math.pi * rounds)) / math.log(base)
             for rounds in (self.fast, self.slow)
-        )  # the pairs, counted from 0, that turn round so often
+        )  # indices of the pairs that make this many turns
         if self.whole:
             low, high = math.floor(low), math.ceil(high)
         low, high = max(low, 0), min(high, 2 * len(radian) - 1)

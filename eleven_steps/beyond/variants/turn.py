@@ -1,4 +1,4 @@
-"""Step 4: what happens to queries and keys once they stand by head."""
+"""Norms, RoPE and temperature: changes of queries and keys in step 4."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ PAIRINGS = ("halves", "neighbours")
 
 @dataclass(frozen=True)
 class Norm(Part):
-    """Bring every query and key to length sqrt(head_dim), then weigh its features: step 4.
+    """Normalise every query and key to length sqrt(head_dim), with learned scales: step 4.
 
     Args:
         eps: what is added to the mean of squares.
@@ -44,12 +44,12 @@ class Norm(Part):
             setattr(mha, f"{name}_norm", norm)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Norm queries and keys (b, heads, tokens, key_dim), each head's features by themselves."""
+        """Normalise queries and keys (b, heads, tokens, key_dim), head by head."""
         return call.mha.query_norm(queries), call.mha.key_norm(keys), values
 
 
 class WholeNorm(nn.RMSNorm):
-    """RMSNorm of vectors (b, heads, tokens, key_dim), all heads of a token as one."""
+    """Normalise vectors (b, heads, tokens, key_dim), all heads of a token together."""
 
     def forward(self, vectors):  # noqa: D102
         together = super().forward(vectors.transpose(1, 2).flatten(2))
@@ -58,13 +58,13 @@ class WholeNorm(nn.RMSNorm):
 
 @dataclass(frozen=True)
 class ValueNorm(Part):
-    """Bring values to one length as well: step 4.
+    """Normalise values as well: step 4.
 
     Args:
         as_keys: whether they take the learned numbers of Norm's keys; none otherwise.
 
     Raises:
-        ValueError: as_keys, and no Norm stands beside it.
+        ValueError: as_keys is set, and the module has no Norm.
 
     Source: Gemma 4 (2026); as_keys for DeepSeek-V4 (2026), whose keys are its values.
     """
@@ -77,7 +77,7 @@ class ValueNorm(Part):
             raise ValueError("ValueNorm norms values as keys: a Norm part is expected beside it")
 
     def transpose(self, call: Call, queries, keys, values):
-        """Norm values (b, num_heads, num_keys, head_dim), each head's features by themselves."""
+        """Normalise values (b, num_heads, num_keys, head_dim), head by head."""
         if self.as_keys:
             return queries, keys, call.mha.key_norm(values)
         return queries, keys, nn.functional.rms_norm(values, values.shape[-1:], eps=1e-6)
@@ -85,7 +85,7 @@ class ValueNorm(Part):
 
 @dataclass(frozen=True)
 class Rope(Part):
-    """Turn queries and keys by their position, so that scores depend on distance: step 4.
+    """Rotate queries and keys by position, so that scores depend on distance (RoPE): step 4.
 
     Args:
         base: pair p of P turns by base ** (-p / P) radians a token.
@@ -111,7 +111,7 @@ class Rope(Part):
     turn = 2
 
     def turning(self, features: int) -> int:
-        """How many of a head's features turn."""
+        """Return how many features of a head are rotated."""
         if self.width is None:
             return features
         return max(2, 2 * round(features * self.width / 2)) if self.width < 1 else self.width
@@ -129,16 +129,16 @@ class Rope(Part):
             )
 
     def transpose(self, call: Call, queries, keys, values):
-        """Turn queries and keys (b, heads, tokens, key_dim), not values."""
+        """Rotate queries and keys (b, heads, tokens, key_dim), not values."""
         return self.turned(queries, call.end), self.turned(keys, call.end), values
 
     def turned(self, vectors: torch.Tensor, end: int) -> torch.Tensor:
-        """Turn the tokens that end at position end: (b, heads, tokens, key_dim) as before."""
+        """Rotate tokens (b, heads, tokens, key_dim), the last of them at position end - 1."""
         positions = torch.arange(end - vectors.shape[2], end, device=vectors.device)
         return self.turned_to(vectors, positions)
 
     def turned_to(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Turn (b, heads, tokens, key_dim) to positions (tokens,)."""
+        """Rotate vectors (b, heads, tokens, key_dim) to positions (tokens,)."""
         width = self.turning(vectors.shape[-1])
         begin = 0 if self.first else vectors.shape[-1] - width
         before, turning, after = vectors.tensor_split([begin, begin + width], dim=-1)
@@ -146,16 +146,16 @@ class Rope(Part):
         return torch.cat([before, turning, after], dim=-1)
 
     def scaled(self, call: Call, scaled):
-        """Sharpen scores (b, num_heads, num_tokens, num_keys) where the scaling asks for it."""
+        """Multiply scores (b, num_heads, num_tokens, num_keys) by the factor of the scaling."""
         factor = getattr(self.scaling, "attention_factor", 1.0)
         return (scaled if factor == 1 else scaled * factor**2,)
 
 
 @dataclass(frozen=True)
 class Temperature(Part):
-    """Let scores grow a little with every floor tokens read, so that weights stay sharp: step 4.
+    """Scale queries up every `floor` tokens, so that weights stay sharp: step 4.
 
-    A longer row has more keys to share weight among. It stands in layers without positions.
+    In a longer row more keys share the weight. Models use it in layers without positions.
 
     Args:
         scale, floor: queries grow by 1 + scale * log(1 + (tokens read) // floor).
@@ -169,7 +169,7 @@ class Temperature(Part):
     turn = 2
 
     def transpose(self, call: Call, queries, keys, values):
-        """Stretch queries (b, num_heads, num_tokens, key_dim) by their position."""
+        """Scale queries (b, num_heads, num_tokens, key_dim) by their position."""
         read = torch.arange(call.end - queries.shape[2] + 1, call.end + 1, device=queries.device)
         stretch = 1 + self.scale * torch.log1p((read // self.floor).to(queries.dtype))
         return queries * stretch[:, None], keys, values
@@ -182,7 +182,7 @@ def rotate(
     pairing: str = "halves",
     scaling: Callable[[torch.Tensor, float], torch.Tensor] | None = None,
 ) -> torch.Tensor:
-    """Turn each pair of features by its position times its own angle.
+    """Rotate each pair of features by its position times its own angle.
 
     Args:
         vectors: (..., num_tokens, features), an even number of features.
@@ -201,7 +201,7 @@ def rotate(
     pairs = vectors.shape[-1] // 2
     exact = torch.promote_types(vectors.dtype, torch.float32)
     powers = torch.arange(pairs, dtype=exact, device=vectors.device) / pairs
-    radian = base**powers  # the tokens in which a pair turns by one radian
+    radian = base**powers  # tokens in which a pair rotates by one radian
     radian = scaling(radian, base) if scaling else radian
     angles = positions.to(exact)[:, None] / radian  # (num_tokens, pairs)
     cos, sin = angles.cos().to(vectors.dtype), angles.sin().to(vectors.dtype)
@@ -212,6 +212,6 @@ def rotate(
 
 
 def check_pairing(pairing: str) -> None:
-    """Raise unless pairing is known."""
+    """Raise unless pairing is one of PAIRINGS."""
     if pairing not in PAIRINGS:
         raise ValueError(f"pairing is {pairing!r}: one of {', '.join(PAIRINGS)} is expected")

@@ -1,4 +1,4 @@
-"""Steps 7, 8 and 10: how much of what a head found goes on."""
+"""Sinks, gates and differential attention: how much each head contributes."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from eleven_steps.beyond.variants.module import Call, Part
 
 @dataclass(frozen=True)
 class Sinks(Part):
-    """Give each head a learned score to spend weight on without a value: step 7.
+    """Give each head a learned score that takes weight but has no value: step 7.
 
     The weights of a row then sum to less than 1: a head may say little.
 
@@ -23,20 +23,20 @@ class Sinks(Part):
         mha.sinks = nn.Parameter(torch.zeros(mha.num_heads))
 
     def softmax(self, call: Call, scaled):
-        """Give rows (b, num_heads, num_tokens, num_keys) a sink in their softmax; drop it."""
+        """Add a sink to the softmax of rows (b, num_heads, num_tokens, num_keys), and drop it."""
         sinks = call.mha.sinks.view(-1, 1, 1).expand(*scaled.shape[:-1], 1)
         return torch.softmax(torch.cat([scaled, sinks], dim=-1), dim=-1)[..., :-1]
 
 
 @dataclass(frozen=True)
 class Gate(Part):
-    """Let each token weigh, from 0 to 1, every feature that its heads bring: step 10.
+    """Multiply every feature of a token's context by a gate from 0 to 1: step 10.
 
     Source: "Gated Attention for Large Language Models: Non-linearity, Sparsity, and
     Attention-Sink-Free" (2025), as in Qwen3-Next (2025).
     """
 
-    turn = 1  # after a norm of what the heads bring
+    turn = 1  # after a norm of the context
 
     def learn(self, mha):  # noqa: D102
         mha.W_gate = nn.Linear(mha.d_in, mha.d_out, bias=mha.W_query.bias is not None)
@@ -48,7 +48,7 @@ class Gate(Part):
 
 @dataclass(frozen=True)
 class HeadGate(Gate):
-    """Let each token weigh every head as one, by one number for all its features: step 10.
+    """Multiply each head of a token's context by one gate from 0 to 1: step 10.
 
     Source: the same paper, as in Ling 3 (2026).
     """
@@ -64,7 +64,7 @@ class HeadGate(Gate):
 
 @dataclass(frozen=True)
 class Unscaled(Part):
-    """Leave out the division of step 7, where norms keep queries and keys short already.
+    """Leave out the division of step 7; norms keep queries and keys short instead.
 
     Source: Gemma 4 (2026), as transformers' Gemma4TextAttention.
     """
@@ -76,7 +76,7 @@ class Unscaled(Part):
 
 @dataclass(frozen=True)
 class Differential(Part):
-    """Take from what one head found a learned share of what its partner found: steps 4 and 8.
+    """Subtract from each head a learned share of its partner head: steps 4 and 8.
 
     Head i has head i + num_heads / 2 as its partner. Both mix the same values, those of both, twice
     as wide; what the two find alike is noise, and goes.
@@ -91,7 +91,7 @@ class Differential(Part):
     """
 
     layer: int = 0
-    turn = 5  # after groups have shared
+    turn = 5  # after groups have repeated heads
 
     def check(self, mha):  # noqa: D102
         if mha.num_heads % 2 or mha.num_kv_heads % 2:
@@ -102,19 +102,19 @@ class Differential(Part):
 
     @property
     def start(self) -> float:
-        """The share before training."""
+        """Return the share before training."""
         return 0.8 - 0.6 * math.exp(-0.3 * self.layer)
 
     def learn(self, mha):  # noqa: D102
         mha.shares = nn.Parameter(0.1 * torch.randn(4, mha.head_dim))
 
     def transpose(self, call: Call, queries, keys, values):
-        """Give both partners the values of both: (b, num_heads, num_keys, 2 head_dim)."""
+        """Return the values of both partners for each: (b, num_heads, num_keys, 2 head_dim)."""
         both = torch.cat(values.chunk(2, dim=1), dim=-1)  # (b, num_heads / 2, num_keys, 2 head_dim)
         return queries, keys, both.repeat(1, 2, 1, 1)
 
     def context(self, call: Call, context):
-        """Subtract, and norm what is left: (b, num_heads / 2, num_tokens, 2 head_dim)."""
+        """Subtract, and normalise: (b, num_heads / 2, num_tokens, 2 head_dim)."""
         found, alike = context.chunk(2, dim=1)
         first, second = call.mha.shares.unflatten(0, (2, 2)).prod(dim=1).sum(dim=-1).exp()
         left = found - (first - second + self.start) * alike
