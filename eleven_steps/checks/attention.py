@@ -14,7 +14,15 @@ from eleven_steps.checks.asking.failures import Failure
 from eleven_steps.checks.asking.isolation import TimeUp, attempt, isolated
 from eleven_steps.checks.asking.questions import is_remote, kind_of
 from eleven_steps.checks.blame import Blame, Search
-from eleven_steps.checks.contract import NOT_TRIED, OUTPUT, Broken, broken_clauses, equal
+from eleven_steps.checks.contract import (
+    NOT_TRIED,
+    OUTPUT,
+    Broken,
+    Clause,
+    asked,
+    broken_clauses,
+    equal,
+)
 from eleven_steps.checks.declared import Undeclared, against, case_of, is_declared
 from eleven_steps.checks.mistakes import Mistake
 from eleven_steps.checks.names import named_mistake
@@ -92,6 +100,8 @@ def _not_judged(cls: Any, reference: Any) -> Verdict | None:
         return say("built_already")
     if sort not in ("module class", "callable"):
         return say("no_class", name=name)
+    if asked(cls, Clause(OUTPUT, "output", MAIN)).value is ...:
+        return say("open")
     ours = reference in (MultiHeadAttention, Unmasked)
     if ours and not is_remote(cls) and not is_declared(cls) and not is_lectures(cls):
         return Verdict("unread", f"{wording('undeclared')}\n{proposal(cls)}")
@@ -158,7 +168,7 @@ def of_clause(broken: Broken) -> Verdict:
     wrong = wording("clause", promise=clause.promise, where=clause.case.where)
     kind = "error" if isinstance(value, Failure) else "value"
     verdict = Verdict(kind, wrong=wrong, gets=gets, expected=expected, step=clause.step)
-    if isinstance(value, Failure) and value.number:
+    if isinstance(value, Failure) and value.line:
         return replace(verdict, line=value.number, code=value.line)
     return verdict
 
