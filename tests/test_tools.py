@@ -23,6 +23,6 @@ def test_it_answers_help(path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as left:
         runpy.run_path(str(path), run_name="__main__")
     said = " ".join(capsys.readouterr().out.split())
-    (first,) = re.findall(r'\A"""(.+?)\n', path.read_text("utf-8"))
+    (first,) = re.findall(r'\A"""(.+?)(?:"""|\n)', path.read_text("utf-8"))
     assert not left.value.code and said.startswith("usage: ") and first.rstrip(":") in said
     assert set(ROOT.iterdir()) == before

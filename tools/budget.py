@@ -1,5 +1,6 @@
 """Count the lines of each room, and fail where one has more than its budget in pyproject.toml."""
 
+import argparse
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,7 @@ def lines_of(patterns: list[str]) -> int:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     budget = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     over = 0
     for room, (most, *patterns) in budget["tool"]["eleven_steps"]["budget"].items():
