@@ -85,6 +85,7 @@ class Search:
         given: kinds that are made before it, where it is one step's function.
         elsewhere: makes the search in a case of other sizes, in which what repairs has to hold
             too: sizes agree by chance, and one value can make up for the lack of another.
+        trusted: names of arguments, which are right as they are handed over.
     """
 
     def __init__(
@@ -95,7 +96,11 @@ class Search:
         goal: Any,
         given: tuple[str, ...] = (),
         elsewhere: "Callable[[], Search] | None" = None,
+        trusted: frozenset[str] = frozenset(),
     ):
+        self.trusted, goal_read = trusted, right.read(goal)
+        known = goal_read and goal_read.kind in TENSORS
+        self._most = goal_read.steps | {1} if known else frozenset(range(1, 12))
         self.watch, self.right, self._run, self.goal = watch, right, run, goal
         self._elsewhere = elsewhere
         self.seen: dict[Spot, Seen] = {}
@@ -410,6 +415,10 @@ class Search:
             known = put.known
             if known.kind not in kinds or known.name in unknown or known.layout == other:
                 continue
+            if not known.steps <= self._most:  # it would do what comes after
+                continue
+            if spot.text in self.trusted and seen.read and seen.read.kind == known.kind:
+                continue
             if self._fits(put, spot, seen):
                 yield put
 
@@ -428,6 +437,8 @@ class Search:
             return False
         if seen.constant and known.kind in TENSORS:  # to be written into: only its sizes count
             return known.kind not in seen.made and known.value.shape != value.shape
+        if seen.constant and known.kind == "mask" and spot.above:  # to be cut along the diagonal
+            return known.value.shape != value.shape
         if seen.absent and not isinstance(value, nn.Module):
             return True
         if known.kind == "mask":

@@ -239,6 +239,9 @@ def _explained(
     if found is None:
         return verdict
     blame, search = found
+    shown = {scene.case: each for scene, each in zip(scenes, faults, strict=True)}
+    there = shown.get(search.right.case)  # so that all that is said is about one case
+    verdict = verdict if there is None else replace(there, hint=there.hint or task.look)
     whiteboard_only = faults[FIRST] is None and scenes[FIRST].case.example == "whiteboard"
     if whiteboard_only and (size := _typed_in(blame, scenes[FIRST].case)):
         return replace(verdict, line=blame.spot.line, code=blame.spot.typed, wrong=size)
@@ -342,7 +345,8 @@ def _search(task: Write, answer: Any, case: Case, other: Case | None = None) -> 
     def elsewhere() -> Search:
         return _search(task, answer, other)
 
-    return Search(watch, right, run, goal, before, elsewhere if other else None)
+    names = frozenset(inspect.signature(answer).parameters)
+    return Search(watch, right, run, goal, before, elsewhere if other else None, names)
 
 
 def _call(task: Write, answer: Callable[..., Any], scene: Scene) -> Parts:
@@ -357,9 +361,8 @@ def _typed_in(blame: Blame, case: Case) -> str:
     tree = attempt(ast.parse, blame.spot.typed)
     nodes = ast.walk(blame.spot.node if isinstance(tree, Failure) else tree)
     typed = {n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is int}
-    names = {size: name for name, size in reversed(case.letters.items()) if size > 2}
-    sizes = sorted(typed & names.keys())
-    return wording("whiteboard_only", size=sizes[0], letter=names[sizes[0]]) if sizes else ""
+    sizes = sorted(typed & {size for size in case.letters.values() if size > 2})
+    return wording("whiteboard_only", size=sizes[0]) if sizes else ""
 
 
 def _at_place(task: Write, verdict: Verdict, blame: Blame, search: Search) -> Verdict:

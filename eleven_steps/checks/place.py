@@ -109,6 +109,9 @@ def rows_of(found: Blame, search: Search) -> dict[str, str]:
     known = [found.fact] if found.fact else [*facts(found, search)]
     rows = {"wrong": f"{known[0]}." if known else "", "gets": _gets(found, part, search)}
     rows["expected"] = _expected(part, search)
+    read, need = part.seen.read, part.need
+    if found.fact and read and need and read.kind == need.kind and read.steps == need.steps:
+        return {"wrong": rows["wrong"], "hint": wording("end_with_return")}
     rows["hint"] = _hint(found, part, search)
     return rows
 
@@ -164,6 +167,8 @@ def _hint(found: Blame, part: Blame, search: Search) -> str:
     if need is not None:
         if name := _name_that_holds(need, part, search):
             return wording("use_name", name=name)
+        if need.kind == "size" and isinstance(part.seen.value, float):
+            return wording("as_whole_division")
         if need.kind == "size" and need.name in search.right.case.letters:
             return wording("use_size", letter=need.name)
     return ""
@@ -231,7 +236,7 @@ def _value(value: Any, letters: dict[str, int]) -> str:
         letter = _letter(value, letters)
         return f"{value} = {letter}" if letter else f"{value}"
     if isinstance(value, float):
-        return f"{value:.4g}, a float"
+        return f"{value:.4g}{'.0' * value.is_integer()}, a float"
     if value is None:
         return "None"
     if isinstance(value, nn.Linear):
@@ -265,7 +270,8 @@ def facts(found: Blame, search: Search) -> Iterator[str]:
     tensors = isinstance(value, torch.Tensor) and isinstance(need, torch.Tensor)
     if tensors and not value.is_meta:
         yield from _of_tensors(name, value, need)
-    yield from _typed_in(part, search)
+    if part.need and (part.need.kind == "size" or _shape_differs(value, need)):
+        yield from _typed_in(part, search)
 
 
 def _of_tensors(name: str, value: torch.Tensor, need: torch.Tensor) -> Iterator[str]:
@@ -286,6 +292,11 @@ def _of_tensors(name: str, value: torch.Tensor, need: torch.Tensor) -> Iterator[
                 kind = "fact_swapped" if len(swapped) == 2 else "fact_order"
                 yield wording(kind, name=name, axes=listed([*map(str, swapped)], ""))
                 return
+
+
+def _shape_differs(value: Any, need: Any) -> bool:
+    both = isinstance(value, torch.Tensor) and isinstance(need, torch.Tensor)
+    return both and value.shape != need.shape
 
 
 def _same(one: torch.Tensor, other: torch.Tensor) -> bool:

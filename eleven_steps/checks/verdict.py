@@ -160,7 +160,9 @@ def with_hint(sentence: str) -> tuple[str, str]:
     plain = CODE.sub(lambda code: "x" * len(code[0]), re.sub(r"\([^)]*\)", _blank, sentence))
     if found := re.search(r": (?=\w+ |`|x)", plain):
         at = found.start()
-        return f"{sentence[:at]}.", f"{sentence[at + 2 :][:1].upper()}{sentence[at + 3 :]}"
+        hint = sentence[at + 2 :]
+        letter = hint[1:2].isalpha()  # a name of one letter stays as it is
+        return f"{sentence[:at]}.", f"{hint[0].upper()}{hint[1:]}" if letter else hint
     *others, last = re.split(r"(?<=[.?!]) (?=[A-Z`0-9])", sentence)
     return (" ".join(others), last) if others and last.endswith("?") else (sentence, "")
 
