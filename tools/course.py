@@ -1,9 +1,9 @@
-"""The notebooks of the course, for all tools: it loads nothing."""
+"""List the notebooks of the course, for all tools, without importing the library."""
 
 from pathlib import Path
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-# All of them by name, in the order they are read: the walk, then what goes past it.
+# All notebooks by name, in reading order: 00 to 13, then those of beyond/.
 COURSE = {
     path.stem: path
     for pattern in ("*.ipynb", "beyond/*.ipynb")

@@ -1,4 +1,4 @@
-"""Draw which room imports which, in the page on design.
+"""Write into docs/design.md a drawing of which room imports which.
 
 Usage: python tools/draw_imports.py
 A room is a folder; checks/asking is one of its own.

@@ -1,4 +1,4 @@
-"""Open the notebooks in JupyterLab, as copies that are the learner's to change.
+"""Open copies of the notebooks in JupyterLab, which the learner may change.
 
 Usage: python tools/lab.py [--notebooks DIR] [JUPYTERLAB OPTION ...]
 A copy that exists is never overwritten.
@@ -25,7 +25,7 @@ ORIGINAL = "eleven_steps_original"  # where a copy's metadata keep the fingerpri
 
 
 def copy_missing(course: Path, mine: Path) -> list[Path]:
-    """Copy each notebook of course that mine lacks; return where all of them are in mine."""
+    """Copy each notebook that is missing in mine; return the paths of all copies."""
     copies = []
     for part in (Path("."), Path("beyond")):
         (mine / part).mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def copy_missing(course: Path, mine: Path) -> list[Path]:
 
 
 def copy(notebook: Path, mine: Path) -> None:
-    """Copy a notebook with its language described as the kernel does.
+    """Copy a notebook, with the language metadata that the kernel would write.
 
     JupyterLab would write that in when the notebook is opened, and ask to save it on closing. The
     copy remembers which text it is a copy of.
@@ -53,11 +53,11 @@ def digest(notebook: Path) -> str:
 
 
 def outdated(course: Path, mine: Path) -> list[Path]:
-    """Return, below mine, the copies whose original in course is not what was copied."""
+    """Return the copies in mine whose original has changed since they were copied."""
     found = []
     for copied in sorted(mine.rglob("*.ipynb")):
         name, original = copied.relative_to(mine), None
-        with contextlib.suppress(ValueError, AttributeError):  # no JSON, or no notebook's
+        with contextlib.suppress(ValueError, AttributeError):  # not JSON, or not a notebook
             original = json.loads(copied.read_text("utf-8")).get("metadata", {}).get(ORIGINAL)
         if original and (course / name).exists() and digest(course / name) != original:
             found.append(name)
@@ -85,7 +85,7 @@ def main() -> None:
         os.environ.setdefault(PROGRESS, str(mine / "progress.json"))
     try:
         copies = copy_missing(ROOT / "notebooks", mine)
-        # Nobody's work, and the links lead to it.
+        # Nobody edits this file, and links in the notebooks point to it.
         shutil.copy(ROOT / "notebooks" / "glossary.md", mine)
     except OSError as error:
         sys.exit(
@@ -108,15 +108,15 @@ def main() -> None:
     # JupyterLab finds the course's settings this way, and your own still come first.
     settings = [os.environ.get("JUPYTER_CONFIG_PATH"), str(ROOT / "tools" / "jupyterlab")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
-    from jupyterlab.labapp import LabApp  # takes a second, and copying does without
+    from jupyterlab.labapp import LabApp  # takes a second, and copying does not need it
 
-    # In a container you often are root, which JupyterLab would refuse.
+    # In a container the user is often root, which JupyterLab refuses by default.
     as_root = ["--allow-root"] if getattr(os, "geteuid", lambda: 1)() == 0 else []
     LabApp.launch_instance([*opening(copies[0]), *as_root, *options])
 
 
 def opening(first: Path) -> list[str]:
-    """Return the options that begin with a notebook, for the addresses that are printed as well.
+    """Return the options that make JupyterLab, and the printed address, open a notebook.
 
     A person without a browser on the machine follows one of those.
     """

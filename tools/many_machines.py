@@ -1,4 +1,4 @@
-"""Cut one attention over processes in three ways: equal to one process, and how fast.
+"""Split attention over processes in three ways; compare with one process, and time it.
 
     torchrun --standalone --nproc-per-node 4 tools/many_machines.py
 
@@ -27,12 +27,12 @@ from eleven_steps.beyond.compare import worst
 from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention, check_heads, check_sizes
 
 WAYS = "heads", "tokens", "exchange"
-NEAR = 1e-4  # how far an out may be from that of one process
+NEAR = 1e-4  # largest difference allowed from the out of one process
 Size = tuple[int, int, int, int]  # b, num_tokens, d, num_heads
 
 
 def allowed(size: Size, num_processes: int) -> dict[str, str]:
-    """Say for each way why an attention's sizes do not allow it, or "" where they do."""
+    """Return for each way why these sizes do not allow it, or "" if they do."""
     b, num_tokens, d, num_heads = size
     check_sizes(b=b, num_tokens=num_tokens, num_processes=num_processes)
     check_heads(d, num_heads)
@@ -46,7 +46,7 @@ def allowed(size: Size, num_processes: int) -> dict[str, str]:
 
 
 def measure(size: Size, rounds: int) -> dict[str, dict[str, float]]:
-    """Cut in every way that goes, in this process and its like; return for each what was measured.
+    """Split in every way that the sizes allow, in all processes; return the measurements.
 
     Returns:
         For "heads", "tokens" (in a ring) and "exchange": apart, how far its out is from that of one
@@ -61,7 +61,7 @@ def measure(size: Size, rounds: int) -> dict[str, dict[str, float]]:
     with torch.no_grad():
         whole = FusedMultiHeadAttention(d, d, num_tokens, 0.0, num_heads)
         whole.load_state_dict(mha.state_dict())
-        out = whole(x)  # in far less memory
+        out = whole(x)  # needs far less memory than the explicit class
     measured = {}
     for way, unable in allowed(size, num_processes).items():
         if unable:
@@ -89,7 +89,7 @@ def leaving(handed: dict[str, int], num_processes: int) -> int:
 
 
 def equal(aparts: Sequence[float]) -> bool:
-    """Say whether every process came near enough; none at all did not, nor did one with NaN."""
+    """Say whether all processes agree with one process; NaN, or no process at all, does not."""
     return len(aparts) > 0 and all(apart <= NEAR for apart in aparts)
 
 
@@ -97,7 +97,7 @@ def clock(module: Callable, x: torch.Tensor, rounds: int) -> tuple[float, float]
     """Return the medians of a forward and backward, in milliseconds of wall and processor time."""
     wall, busy = [], []
     x = x.clone().requires_grad_()
-    for _ in range(rounds + 1):  # the first warms up
+    for _ in range(rounds + 1):  # the first round warms up
         dist.barrier()
         start = time.perf_counter(), time.process_time()
         module(x).square().mean().backward()

@@ -1,4 +1,4 @@
-"""Compute how long each notebook takes, evening and whole; state it where it is said.
+"""Compute how long each notebook takes, and write the minutes into README, plan and headings.
 
 Usage: python tools/minutes.py [--write]
 
@@ -27,13 +27,13 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "README.md", ROOT / "docs" / "teaching.md"
-WORDS = 200  # a minute
+WORDS = 200  # words a minute
 LINE, PRINTED, PICTURE, FILM, STAGE = 10, 2, 20, 90, 45  # seconds
-MOST = 12  # lines of an output that are read
+MOST = 12  # lines of an output that count
 LONGER = {"by_hand": 5, "the_test": 15, "your_class": 45}  # minutes of an exercise
 SHORT = {"your_class": 10}  # in an evening
 FOLD = "## Deeper"
-SAID = re.compile(r",? \d+ minutes?$", re.MULTILINE)  # at the end of a folded heading
+SAID = re.compile(r",? \d+ minutes?$", re.MULTILINE)  # minutes at the end of a folded heading
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 
 # In the README each notebook; in the plan for teachers each week, and each part of the evening.
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def course() -> Iterator[tuple[Path, NotebookNode, set[str]]]:
-    """Go through the notebooks, each with the lines of code that have been read before it."""
+    """Yield each notebook with the lines of code that a reader has seen before it."""
     known: set[str] = set()
     for path in renew.COURSE.values():
         notebook = renew.read(path)
@@ -71,7 +71,7 @@ def course() -> Iterator[tuple[Path, NotebookNode, set[str]]]:
 
 
 def both() -> dict[str, tuple[int, int]]:
-    """Return the minutes of each notebook by its name, in order: its evening, and all of it."""
+    """Return the minutes of each notebook by name: of its evening part, and of the whole."""
     every = {}
     for path, notebook, known in course():
         cells = notebook.cells
@@ -82,7 +82,7 @@ def both() -> dict[str, tuple[int, int]]:
 
 
 def in_headings() -> Iterator[tuple[Path, NotebookNode]]:
-    """Go through the notebooks whose folded headings say other minutes, with the right ones."""
+    """Yield the notebooks whose folded headings have wrong minutes, corrected."""
     for path, notebook, known in course():
         cells, before = notebook.cells, [cell.source for cell in notebook.cells]
         folds = [i for i, cell in enumerate(cells) if "deeper" in cell.metadata.get("tags", [])]

@@ -63,7 +63,7 @@ def as_shipped() -> Iterator[None]:
 
 
 async def for_each(paths: Iterable[Path], work: Callable[[Path], Awaitable[str]]) -> int:
-    """Work on every notebook, as many at a time as there are cores; return how many failed."""
+    """Call a function for every notebook, on all cores; return how many calls failed."""
     kernels = asyncio.Semaphore(os.cpu_count() or 1)
 
     async def report(path: Path) -> bool:
@@ -96,13 +96,13 @@ async def renew(path: Path) -> str:
 
 
 def client(notebook: NotebookNode, path: Path, **options) -> NotebookClient:
-    """Return what executes a notebook in place, in a fresh kernel and in its own folder."""
+    """Return a client that executes a notebook in a fresh kernel, in the notebook's folder."""
     # A port that is chosen can be taken before the kernel binds it; a new file cannot.
     files = {"transport": "ipc", "ip": str(Path(tempfile.gettempdir(), uuid.uuid4().hex))}
     return NotebookClient(
         notebook,
         timeout=60,
-        iopub_timeout=60,  # a busy machine's outputs come late; left out, they would be stored so
+        iopub_timeout=60,  # late outputs of a busy machine would be left out
         raise_on_iopub_timeout=True,
         kernel_name="python3",
         record_timing=False,
@@ -114,7 +114,7 @@ def client(notebook: NotebookNode, path: Path, **options) -> NotebookClient:
 
 
 def read(path: Path) -> NotebookNode:
-    """Read a notebook; a cell that has no id yet gets one from its place."""
+    """Read a notebook; a cell without an id gets one from its position."""
     notebook = nbformat.v4.reads(path.read_text("utf-8"))
     notebook.nbformat_minor = 5
     for place, cell in enumerate(notebook.cells):
@@ -143,7 +143,7 @@ def normal_form(notebook: NotebookNode) -> str:
 
 
 def normal_metadata(cell: NotebookNode) -> NotebookNode:
-    """Return the tags of a cell and what follows from them.
+    """Return the metadata of a cell: its tags, and what follows from them.
 
     A solution starts out folded, and so do the set-up, which would stand before the idea, what only
     prepares a picture, and all below a heading of the depth.
@@ -163,7 +163,7 @@ def normal_metadata(cell: NotebookNode) -> NotebookNode:
 
 
 def merge_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Join texts of one stream that follow each other: where a kernel splits them is chance."""
+    """Join consecutive texts of one stream, because a kernel splits them at random."""
     merged: list[NotebookNode] = []
     for output in outputs:
         if merged and output.output_type == "stream" and merged[-1].get("name") == output.name:
@@ -174,7 +174,7 @@ def merge_streams(outputs: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def is_measured(cell: NotebookNode) -> bool:
-    """Say whether a cell holds measurements of the very source it shows."""
+    """Say whether a cell holds stored measurements of its current source."""
     return bool(cell.get("outputs")) and cell.metadata.get("measured_source") == digest(cell)
 
 

@@ -1,4 +1,4 @@
-"""Make questions with four options: the class answers, and the catalogue's mistakes answer wrongly.
+"""Make questions with four options: one from the class, three from classes with mistakes.
 
 KINDS holds the kinds of kinds.toml by name, WRITTEN the questions of understanding.toml, which have
 no numbers. make(kind, seed) returns a question; the same seed, the same question.
@@ -46,7 +46,7 @@ def read(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of question, as kinds.toml describes it."""
+    """Hold one kind of question, as kinds.toml describes it."""
 
     name: str
     ask: str
@@ -63,7 +63,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: what is shown, and what is said to whoever chooses it."""
+    """Hold one option: its text, and the feedback to those who choose it."""
 
     text: str
     why: str
@@ -72,7 +72,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Question:
-    """A question as it is put: options in the order in which they are shown."""
+    """Hold a question, with its options in the order in which they are shown."""
 
     kind: str
     seed: int
@@ -83,16 +83,16 @@ class Question:
 
     @property
     def name(self) -> str:
-        """What one variant is called, "scores.table.7"."""
+        """Return the name of one variant, "scores.table.7"."""
         return f"{self.kind}.{self.seed}"
 
 
 @dataclass(frozen=True)
 class Drawn(Case):
-    """A case of small whole numbers."""
+    """Hold a case of small whole numbers."""
 
-    row: int = 1  # that is asked about
-    token: int = 1  # that is changed
+    row: int = 1  # the row that is asked about
+    token: int = 1  # the token that is changed
 
     @property
     def x(self) -> torch.Tensor:
@@ -109,7 +109,7 @@ class Drawn(Case):
 
 
 def explained(name: str) -> str:
-    """Return what is wrong with a mistake, and why it matters."""
+    """Return a sentence about a mistake, and why it matters."""
     return f"{MISTAKES[name].sentence} {MISTAKES[name].why}"
 
 
@@ -179,7 +179,7 @@ def as_printed(kind: Kind) -> Iterator[None]:
 
 
 def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
-    """Yield pairs to try: what is planted in the question, and what its wrong options plant."""
+    """Yield pairs to try: mistakes of the question, and mistakes of its wrong options."""
     for _ in range(CHOICES):
         subject = draw.choice(kind.subjects)
         others = [mistake for mistake in kind.mistakes if mistake != subject]
@@ -187,7 +187,7 @@ def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
 
 
 def drawn(kind: Kind, draw: random.Random) -> Drawn | None:
-    """Draw sizes and numbers; None where a size could be taken for another."""
+    """Draw sizes and numbers; return None if two sizes could be confused."""
     letters = draw.sample(range(2, 10), 5)
     pencil = SIZES.get(kind.sizes, letters)
     b, num_tokens, d_in, num_heads, head_dim = pencil
@@ -205,7 +205,7 @@ def drawn(kind: Kind, draw: random.Random) -> Drawn | None:
 
 
 def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list[Option] | None:
-    """Return the right option and three wrong ones; None where two of them are equal."""
+    """Return the right option and three wrong ones, or None if two of them are equal."""
     seen = [look(kind.show, case, [name] if name else []) for name in (subject, *others)]
     if seen[0] in seen[1:] or not all(readable(at, case) for at in kind.given):
         return None
@@ -221,12 +221,12 @@ def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list
 
 
 def coarse(text: str) -> str:
-    """Return a text with its numbers rounded: what is equal then is too near to be told apart."""
+    """Return a text with rounded numbers, to find options that differ too little."""
     return re.sub(r"-?\d+\.\d\d", lambda found: str(round(float(found[0]), 1) + 0.0), text)
 
 
 def readable(at: str, case: Drawn) -> bool:
-    """Say whether a table that is given has small numbers, and no row twice."""
+    """Say whether a table has small numbers and no repeated row."""
     rows = grid(play(case), *at.split())
     finite = rows[rows.isfinite()]
     return bool(finite.abs().max() <= MOST) and len(rows.unique(dim=0)) == len(rows)
@@ -247,7 +247,7 @@ def code(name: str, lines: Iterable[str] = ()) -> str:
 
 
 def text_of(kind: Kind, case: Drawn, subject: str) -> str:
-    """Return what a question says: paragraphs, and blocks that are indented."""
+    """Return the text of a question: paragraphs, and indented blocks."""
     shown = look(kind.show, case, [subject] if subject else [])
     block = shown if kind.show.startswith(("shape", "last")) else block_of(shown)
     planted = block_of(code(subject, kind.around)) if "{line}" in kind.ask else ""
@@ -264,12 +264,12 @@ def given(at: str, case: Drawn) -> str:
 
 
 def block_of(text: str) -> str:
-    """Indent a text, so that it is shown as it stands."""
+    """Indent a text, so that it is shown unchanged."""
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
 def filled(text: str, case: Drawn, **more: str) -> str:
-    """Put sizes and places in the braces of a text."""
+    """Fill the braces of a text with sizes and positions."""
     letters = case.letters | {"row": case.row, "token": case.token, "last": case.num_tokens - 1}
     return text.format(built=BUILT.format(**letters), **letters, **more)
 

@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 
 def body(text: str) -> str:
-    """Return a question's text as HTML: paragraphs, and indented blocks as they stand."""
+    """Return a question's text as HTML: paragraphs, and indented blocks unchanged."""
     return "".join(
         f"<pre>{escape(re.sub('(?m)^    ', '', block), quote=False)}</pre>"
         if block.startswith("    ")
@@ -25,12 +25,12 @@ def body(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Return prose as HTML: what stands in backticks is code."""
+    """Return prose as HTML, with text in backticks as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 
 def shown(option: Option, question: Question) -> str:
-    """Return an option as HTML: prose, a table or lines of code as they stand, or a result."""
+    """Return an option as HTML: prose, an unchanged table or lines of code, or a result."""
     if question.kind in WRITTEN:
         return inline(option.text)
     tag = "pre" if "\n" in option.text else "code"
@@ -55,7 +55,7 @@ def by_kind(questions: Iterable[Question]) -> list[tuple[str, list[Question]]]:
 
 
 def moodle(questions: Iterable[Question], top: str) -> str:
-    """Return questions as Moodle XML, a category for each kind, from which a quiz draws one."""
+    """Return questions as Moodle XML, with a category for each kind."""
     return written("moodle", kinds=by_kind(questions), top=top)
 
 
@@ -79,7 +79,7 @@ def sheet(title: str, questions: Iterable[Question]) -> str:
 
 
 def key(title: str, tests: dict[str, list[Question]]) -> str:
-    """Return what is right in tests of equal kinds, what each question tells, and each option."""
+    """Return the key of tests: right letters, what each question shows, and each option."""
     answers = []
     for both in zip(*tests.values(), strict=True):
         asked = [*zip(tests, both, strict=True)]
@@ -94,7 +94,7 @@ def key(title: str, tests: dict[str, list[Question]]) -> str:
 
 
 def questions_page(steps: dict[str, list[list[Question]]]) -> NotebookNode:
-    """Return the page of the site on which one answers: by heading, of each kind its variants."""
+    """Return the site's page of questions, by heading, with the variants of each kind."""
     places = " · ".join(f"[{each}](#{each.replace(' ', '-')})" for each in steps)
     cells = [new_markdown_cell(f"{written('page')}\n\n{places}")]
     for heading, kinds in steps.items():

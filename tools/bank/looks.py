@@ -1,4 +1,4 @@
-"""What a question looks at in a class that ran: a text, equal where nobody sees a difference."""
+"""Return, as text, what a question shows of a class that ran."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from eleven_steps.checks.reference import Scene, play
 
 
 def look(show: str, case, names: Sequence[str]) -> str:
-    """Return what one sees of the class with mistakes planted, at what show names."""
+    """Return the text that `show` names, of the class with these mistakes."""
     what, *at = show.split()
     scene = play(case, *names)
     needed = at[0].partition(".")[0] if at else NEEDS.get(what)
@@ -36,7 +36,7 @@ def last(scene: Scene, at: str) -> str:
 
 
 def grid(scene: Scene, at: str, head: str = "0") -> torch.Tensor:
-    """Return the rows of a head in the first sequence, or of what has no heads."""
+    """Return the rows of one head in the first sequence, or of a tensor without heads."""
     tensor = tensor_of(scene, at)
     if tensor.dim() == 4:
         return tensor[0, min(int(head), tensor.shape[1] - 1)]
@@ -58,13 +58,13 @@ def number(value: float, whole: bool = False) -> str:
 
 
 def cell(scene: Scene, at: str, row: str = "") -> str:
-    """Return the first number of a row, of that which the case draws unless named."""
+    """Return the first number of a row; by default of the row that the case draws."""
     value = grid(scene, at)[int(row or scene.case.row), 0]
     return number(value.item(), bool(value.isfinite() and value == value.round()))
 
 
 def sums(scene: Scene) -> str:
-    """Return what the rows of the weights of head 0 sum to."""
+    """Return the sums of the rows of the weights of head 0."""
     return ", ".join(number(total) for total in grid(scene, "softmax.weights").sum(-1).tolist())
 
 
@@ -78,7 +78,7 @@ def sees(scene: Scene) -> str:
 
 
 def changed(scene: Scene) -> str:
-    """Return the tokens whose output is another one after one token of x has changed."""
+    """Return the tokens whose output changes when one token of x changes."""
     case = scene.case
     with torch.no_grad():
         before, after = scene.module(case.x), scene.module(case.changed_x)
