@@ -73,14 +73,14 @@ def installed(quick: bool) -> list[str]:
 
 
 def fits(name: str, size: tuple[int, int], backward: bool) -> bool:
-    """Tell whether a row's tensors are small enough, and whether it has a backward pass."""
+    """Say whether the tensors of a row are small enough, and whether it has a backward pass."""
     b, num_tokens = size
     small = b * NUM_HEADS * num_tokens**2 <= LARGEST or name not in bench_rows.BUILD_THE_MATRIX
     return small and not (backward and name == bench_rows.FAST_PATH)
 
 
 def products(b: int, num_tokens: int, **where) -> dict[str, tuple]:
-    """Return the four products of the eleven steps: (left, right, how often it is counted)."""
+    """Return the four products of the eleven steps: (left, right, how often it counts)."""
     new = functools.partial(torch.randn, **where)
     heads = min(b * NUM_HEADS, max(1, LARGEST // num_tokens**2))
     half = b * NUM_HEADS / heads / 2  # the causal mask leaves half of each
@@ -150,13 +150,13 @@ def peak(name: str, size: tuple[int, int], backward: bool, options: argparse.Nam
 
 
 def resident(key: str) -> int:
-    """Return the memory this process holds, VmRSS, or has held at most, VmHWM, in bytes."""
+    """Return the memory of this process in bytes: now (VmRSS), or at its peak (VmHWM)."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 2**10 for line in lines if line.startswith(key))
 
 
 def show_times(found: dict[str, dict], name: str) -> list[str]:
-    """Return a row's cells in one direction: median and middle half, multiple, beside the fused."""
+    """Return a row's cells for one direction: median, middle half, x limit, and comparison."""
     if not (row := found.get(name)):
         return [""] * len(COLUMNS)
     word = "" if name in (LIMIT, bench_rows.FUSED) else beside(row, found[bench_rows.FUSED])
@@ -166,7 +166,7 @@ def show_times(found: dict[str, dict], name: str) -> list[str]:
 def in_turn(
     works: dict[str, Callable], new: Callable, backward: bool, options: argparse.Namespace
 ) -> dict[str, list[float]]:
-    """Return each one's milliseconds, all measured in a new order and on a new x each round."""
+    """Measure all rows in a new order and on a new x each round; return milliseconds."""
 
     def milliseconds(name: str, number: int) -> float:
         given = {"work": works[name], "x": x, "backward": backward}
@@ -196,7 +196,7 @@ def table(title: str, columns: list[str], cells: dict[str, list[str]]) -> str:
 
 
 def limits(times: dict[str, list], counts: dict[str, float], backward: bool) -> list[float]:
-    """Return the limit of each round: its products, as often as each is counted."""
+    """Return the limit of each round, the weighted sum of its products."""
     rounds = zip(*(times[name] for name in counts), strict=True)
     back = 3 if backward else 1  # the gradient of a product is two products
     return [
@@ -205,7 +205,7 @@ def limits(times: dict[str, list], counts: dict[str, float], backward: bool) -> 
 
 
 def warning(limits: list[dict], load: float) -> str:
-    """Say whether the rounds of each limit, at one size, agree, and whether all was still before.
+    """Return a sentence if rounds of a limit disagree or the machine was busy before.
 
     load: how many processes were running before the benchmark began.
     """
@@ -220,14 +220,14 @@ def warning(limits: list[dict], load: float) -> str:
 
 
 def beside(found: dict, ours: dict) -> str:
-    """Say how a row compares with ours: level if the middle halves of their rounds overlap."""
+    """Return how a row compares with ours: level if the middle halves of their rounds overlap."""
     if found["low"] <= ours["high"] and ours["low"] <= found["high"]:
         return "level"
     return "slower" if found["ms"] > ours["ms"] else "faster"
 
 
 def into_page(page: Path, command: str, printed: str) -> None:
-    """Put what a command has printed between the two marks of a page."""
+    """Write the output of a command between the two marks of a page."""
     before, _, rest = page.read_text("utf-8").partition(MARKS[0])
     inside = f"## {date.today()}\n\n`{command}` printed:\n\n{printed}\n"
     page.write_text(before + MARKS[0] + f"\n\n{inside}\n" + MARKS[1] + rest.partition(MARKS[1])[2])
@@ -280,7 +280,7 @@ def main() -> None:
 
 
 def report(options: argparse.Namespace) -> Iterator[str]:
-    """Measure all that options ask for, and yield it as Markdown."""
+    """Measure what the options select, and yield it as Markdown."""
     began, load = time.monotonic(), os.getloadavg()[0]
     where = f"wall time, {options.device}, {options.dtype}, {torch.get_num_threads()} thread(s)"
     where += f", d_in = d_out = {D}, {NUM_HEADS} heads"

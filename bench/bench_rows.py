@@ -1,4 +1,4 @@
-"""What bench.py compares: causal attention by many hands, each built with the same weights.
+"""Build the implementations that bench.py compares, all with the same parameters.
 
 A builder takes a source of weights and returns a module from x (b, num_tokens, d_in) to the output.
 """
@@ -35,7 +35,7 @@ def build_by_name(source: FusedMultiHeadAttention, cls: type[nn.Module]) -> nn.M
 
 
 class TorchsModule(nn.Module):
-    """nn.MultiheadAttention as a causal self-attention, without the weights it may return.
+    """Wrap nn.MultiheadAttention as causal self-attention that returns no weights.
 
     Its fast path is what torch takes by default in eval mode without gradients.
     """
@@ -57,7 +57,7 @@ class TorchsModule(nn.Module):
 
 
 class OneProduct(nn.Module):
-    """One wide projection, then a given function of queries, keys and values."""
+    """Apply one wide projection, then a given function of queries, keys and values."""
 
     def __init__(self, source: FusedMultiHeadAttention, attend: Callable[..., torch.Tensor]):
         super().__init__()
@@ -160,7 +160,7 @@ BUILD_THE_MATRIX = {WRAPPER, EXPLICIT, FAST_PATH, WITH_WEIGHTS, LECTURE}  # one 
 
 
 def run(module: nn.Module, x: torch.Tensor, backward: bool) -> list[torch.Tensor]:
-    """Return what is measured: the output, and with backward the gradients of x and weights."""
+    """Return the output or, with backward, the gradients of x and parameters."""
     if not backward:
         with torch.no_grad():
             return [module.eval()(x)]

@@ -1,4 +1,4 @@
-"""Prove eleven_steps.beyond.variants equal to the modules people run: python bench/prove.py
+"""Prove the variants equal to modules of transformers and torch: python bench/prove.py
 
 Weights are random, sizes tiny, nothing is loaded. For each change, the module of transformers or
 torch gets ours' weights and ours gets the module's; both are given the same input, and the row
@@ -36,7 +36,7 @@ WITHIN = {torch.float32: 1e-5, torch.float64: 1e-9}
 
 
 def difference(proof: AnyProof, dtype: torch.dtype) -> float:
-    """Return the largest difference of outputs, weights copied both ways; NaN if there is one."""
+    """Return the largest difference of outputs, with parameters copied both ways, or NaN."""
     with torch.no_grad():
         return worst(outputs(proof, dtype))
 
@@ -55,7 +55,7 @@ def outputs(proof: AnyProof, dtype: torch.dtype) -> list[Pair]:
 
 
 def compare_in_model(proof: Proof, model: nn.Module, back: bool) -> list[Pair]:
-    """Run proof's model each way it is to run, and ours on what its attention was given.
+    """Run the model of a proof in all its ways, and ours on the inputs of its attention.
 
     back: ours' weights go to the model; else the model's come to ours. A module with a norm is also
     run with small weights then, since only with them does what a norm adds to a square show.
@@ -84,7 +84,7 @@ def run_beside(
     sizes: list[int],
     cached: bool,
 ) -> list[Pair]:
-    """Return the outputs at real tokens when both get the tokens in pieces of the given sizes.
+    """Return both outputs at real tokens, with the tokens passed in chunks of these sizes.
 
     In one piece the gradients are compared as well: of x, and of each weight.
     """
@@ -149,11 +149,11 @@ def gradients(x: torch.Tensor, real: torch.Tensor, modules, outs, pair: Callable
 
 
 class Answered(Exception):
-    """The attention of the only layer has answered: what follows in the model is of no interest."""
+    """Stop a model once the attention of its only layer has returned."""
 
 
 def run_model(model: nn.Module, padding, sizes: list[int], cached: bool) -> None:
-    """Run a model of transformers over 2 sequences of TOKENS tokens, in pieces."""
+    """Run a model of transformers over 2 sequences of TOKENS tokens, in chunks."""
     tokens = torch.randint(3, 30, (2, TOKENS), generator=torch.Generator().manual_seed(1))
     kept = transformers.DynamicCache(config=model.config) if cached else None
     if cached and isinstance(model, transformers.MiniMaxModel):
@@ -170,7 +170,7 @@ def run_model(model: nn.Module, padding, sizes: list[int], cached: bool) -> None
 
 
 def compare_with_torch(proof: TorchProof, dtype: torch.dtype, back: bool) -> list[Pair]:
-    """Run ours and nn.MultiheadAttention, whose answer counts at tokens that are no padding."""
+    """Run ours and nn.MultiheadAttention; compare at tokens that are not padding."""
     torch.manual_seed(1)
     x = torch.randn(2, TOKENS, D).to(dtype).requires_grad_()
     theirs = nn.MultiheadAttention(D, HEADS, batch_first=True, dtype=dtype)

@@ -1,4 +1,4 @@
-"""The models of data/since.toml as released: their configurations in transformers, made small.
+"""Build small versions of the models in data/since.toml from transformers' configurations.
 
 A configuration is the class's own defaults and, where the released model differs from them, what
 its config.json says. Both it and the row of the table are shrunk by the same numbers, so that every
@@ -20,7 +20,7 @@ from eleven_steps.beyond.variants import Cache, LatentCache, Lends, VariantAtten
 
 @dataclass(frozen=True)
 class Released:
-    """A model's configuration, as released.toml describes it."""
+    """Hold a model's configuration, as released.toml describes it."""
 
     model: str
     fewer: dict[str, int]
@@ -32,7 +32,7 @@ class Released:
 
     @property
     def config(self) -> Any:
-        """The configuration in its full size, a transformers.PreTrainedConfig."""
+        """Return the configuration in full size, a transformers.PreTrainedConfig."""
         kinds = [kind for times, row in self.layers for kind in times * row]
         differs = self.differs | ({"layer_types": kinds} if kinds else {})
         config = getattr(import_module("transformers"), config_of(self.model))(**differs)
@@ -41,7 +41,7 @@ class Released:
 
 
 def config_of(model: str) -> str:
-    """Return the name of the configuration of a model whose attention has a name of its own."""
+    """Return the name of a model's configuration, if its attention has a different name."""
     return TABLE["configurations"].get(model, model) + "Config"
 
 
@@ -69,7 +69,7 @@ def small_settings(released: Released) -> dict:
 
 
 def shrunk(name: str) -> Published:
-    """Return a row of the table, shrunk as its configuration is, with a shorter sight."""
+    """Return a row of the table, as small as its configuration, with shorter windows."""
     released, model = RELEASED[name], MODELS[name]
     small = model.shrunk(**released.fewer)
     return replace(small, **{kind: n for kind, n in TABLE["sight"].items() if getattr(small, kind)})
@@ -77,7 +77,7 @@ def shrunk(name: str) -> Published:
 
 @dataclass(frozen=True)
 class ModelProof(Proof):
-    """A row of the table of models, as its configuration in transformers says, made small.
+    """Hold the proof of one row of the table of models, made small.
 
     Tokens come all at once without a cache, and in pieces with one, where parts can keep what they
     made.
@@ -91,7 +91,7 @@ class ModelProof(Proof):
 
     @property
     def module(self) -> str:
-        """The name of the module, and of the kind of layer where there are several."""
+        """Return the name of the module, and of the kind of layer if there are several."""
         called = self.released.called.get(self.kind, self.kind)
         return super().module + f", {called}" * (len(self.released.kinds) > 1)
 

@@ -1,4 +1,4 @@
-"""Which weights of a known module are which of ours: (ours, theirs, offset).
+"""Pair the weights of known modules with ours: (ours, theirs, offset).
 
 ours = theirs + offset. Each theirs is a view into the module's own weights, so that copying works
 in both directions; bench/prove.py asks that all weights of both are paired, each once.
@@ -17,7 +17,7 @@ LAYERS = "W_query W_key W_value"
 
 
 def by_name(ours: nn.Module, theirs: nn.Module, names: str, offset: float = 0) -> Pairs:
-    """Pair what both have of names, ours=theirs; what one of them has not is passed over."""
+    """Pair the names that both modules have, ours=theirs."""
     weights, others = dict(ours.named_parameters()), dict(theirs.named_parameters())
     for mine, other in (pair.split("=") for pair in names.split()):
         for name, weight in weights.items():
@@ -35,7 +35,7 @@ def three(ours: nn.Module, weights, biases=None) -> Pairs:
 
 
 def in_rows(ours: nn.Module, theirs: nn.Module, names: str, heads: int) -> Pairs:
-    """Pair a layer of theirs with those of ours that lie in its rows, head by head: theirs=ours."""
+    """Pair a packed layer of theirs with several of ours, head by head: theirs=ours."""
     layer, layers = names.split("=")
     mine = [getattr(ours, name) for name in layers.split()]
     widths = [each.weight.shape[0] // heads for each in mine]
@@ -52,7 +52,7 @@ def torch_pairs(ours: nn.Module, theirs: nn.MultiheadAttention) -> Pairs:
 
 @dataclass(frozen=True)
 class Paired:
-    """How the weights of a module are paired with ours, which are called with both."""
+    """Hold a function that pairs the weights of two modules."""
 
     names: str = ""  # layers and weights, ours=theirs
     plus_one: str = ""  # norms that multiply by 1 + weight
@@ -69,14 +69,14 @@ class Paired:
 
 
 def gpt2(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair three weights that lie side by side, stored as (d_in, d_out)."""
+    """Pair three weights that are stored side by side, as (d_in, d_out)."""
     yield from three(ours, theirs.c_attn.weight.T.chunk(3), theirs.c_attn.bias.chunk(3))
     yield ours.out_proj.weight, theirs.c_proj.weight.T, 0
     yield ours.out_proj.bias, theirs.c_proj.bias, 0
 
 
 def shares(ours: nn.Module, theirs: nn.Module) -> Pairs:
-    """Pair the four vectors that DiffLlama's shares are made of."""
+    """Pair the four vectors from which DiffLlama makes its shares."""
     for place, name in enumerate(("lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2")):
         yield ours.shares[place], getattr(theirs, name), 0
 

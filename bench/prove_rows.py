@@ -1,4 +1,4 @@
-"""What bench/prove.py proves of each change: what runs, beside what, with which settings."""
+"""List the proofs of bench/prove.py: for each change two modules and their settings."""
 
 import functools
 import tomllib
@@ -30,14 +30,14 @@ SETS = TABLE["sets"]
 
 @dataclass(frozen=True)
 class Proof:
-    """What is to be equal: a change, a model of transformers, the parts that make ours the same."""
+    """Hold one proof: a change, a model of transformers, and the parts that make ours equal."""
 
     change: str
     model: str
     parts: list[Part] = field(default_factory=list)
     sizes: dict = field(default_factory=dict)
     heads: int = HEADS
-    padding: torch.Tensor | None = None  # which tokens of two sequences are filling
+    padding: torch.Tensor | None = None  # which tokens of two sequences are padding
     cache: Callable[[], Part] | None = None  # for ours, beside transformers' own
     head_dim: int | None = None  # that of ours, if heads * head_dim is not D
     biases: bool = False  # all four layers have one, though the model has none as a rule
@@ -48,7 +48,7 @@ class Proof:
 
     @property
     def ways(self) -> list[tuple[list[int], bool]]:
-        """In which pieces tokens come, and whether keys and values are kept."""
+        """Return the sizes of the chunks, and whether there is a cache."""
         return [(sizes, True) for sizes in CHUNKS] if self.cache else [([TOKENS], False)]
 
     def settings(self) -> dict:
@@ -71,7 +71,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class TorchProof:
-    """The same for torch's own module: how it is called, and with keys of which other sequence."""
+    """Hold a proof for torch's own module: how it is called, and with which other sequence."""
 
     change: str
     how: dict = field(default_factory=dict)
@@ -87,7 +87,7 @@ class TorchProof:
 
 @dataclass(frozen=True)
 class FunctionProof:
-    """The same for a function: compare yields pairs, of ours and the function's, for a dtype."""
+    """Hold a proof for a function: compare yields pairs of results for a dtype."""
 
     change: str
     module: str
@@ -95,7 +95,7 @@ class FunctionProof:
 
 
 def delta_pairs(dtype: torch.dtype) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Compare context and table of the delta rule, in pieces of several sizes."""
+    """Compare context and table of the delta rule, in chunks of several sizes."""
     generator = torch.Generator().manual_seed(1)
     made = [torch.randn(2, HEADS, TOKENS, 8, generator=generator).to(dtype) for _ in range(3)]
     gates = [torch.rand(2, HEADS, TOKENS, generator=generator).to(dtype) for _ in range(2)]
@@ -138,7 +138,7 @@ def flex_pairs(
 
 
 class casts_to(TorchFunctionMode):
-    """While it is entered, casts to float32 lead to a dtype instead, and new tensors have it."""
+    """Replace float32 in casts and new tensors by another dtype while the mode is active."""
 
     def __init__(self, dtype: torch.dtype):
         super().__init__()
@@ -177,7 +177,7 @@ PRICES = 2.0 ** -torch.tensor([4, 8, 2])
 
 
 def made(value):
-    """Return what a table says: a part or a scaling by its name, with what it is given."""
+    """Build the part or scaling that a table names, with its arguments."""
     if not isinstance(value, list):
         return None if value == "None" else value
     if not isinstance(value[0], str):

@@ -1,4 +1,4 @@
-"""Train the tiny model of eleven_steps.beyond.tiny and store what it was at a dozen moments.
+"""Train the tiny model of notebook 18, and store twelve checkpoints.
 
     python bench/train.py                       train seed 7, write its moments to data/
     python bench/train.py --seed 3 --report     train another seed, write nothing
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def train(model: TinyModel, stories: Stories, seed: int, steps: int = STEPS) -> Iterator[int]:
-    """Train model on stories; yield how many steps it has been trained, first 0.
+    """Train model on stories; yield the number of steps so far, first 0.
 
     AdamW; the learning rate rises for 50 steps, stays, and sinks to 0 over the second half. Late
     dropout of weights teaches what to say where a head brings nothing, so that a head taken out
@@ -87,7 +87,7 @@ def train(model: TinyModel, stories: Stories, seed: int, steps: int = STEPS) -> 
 
 
 def fresh(seed: int) -> Stories:
-    """Return stories that the training of a seed has not seen."""
+    """Return stories that are not in the training data of a seed."""
     return make_stories(400, FRESH + seed)
 
 
@@ -116,7 +116,7 @@ def line(report: Report, seconds: float) -> str:
 
 
 def look_at_seeds(seeds: Iterable[int]) -> dict[int, dict[str, float]]:
-    """Train each seed and its control; print and return what is asked of them."""
+    """Train each seed and its control; print and return their measurements."""
     print("seed", *ASKED, flush=True)
     answers = {}
     for seed in seeds:
@@ -130,7 +130,7 @@ def look_at_seeds(seeds: Iterable[int]) -> dict[int, dict[str, float]]:
 
 
 def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) -> None:
-    """Write what was asked of each seed, one line a question; raise where that is no number."""
+    """Write the measurements of all seeds, one a line; raise if one is not a number."""
     source = f"python bench/train.py --seeds {len(answers)}, {versions()}, {today()}"
     rows = [f"seed {seed}" for seed in answers]
     lines = []
@@ -145,7 +145,7 @@ def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) 
 
 
 def store(seed: int, path: Path = MOMENTS) -> None:
-    """Train the model of a seed and write its moments, with how they came about."""
+    """Train the model of a seed, and write its checkpoints with seed, date and versions."""
     tensors, reports, stories = {}, {}, fresh(seed)
 
     def keep(step: int, model: TinyModel) -> None:

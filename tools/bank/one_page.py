@@ -21,7 +21,7 @@ PAPERS = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}  # inches
 WIDTH, HEIGHT = 7.5, 10.2  # of what is drawn, on either
 LINE, SMALL, LARGE = 0.21, 7.5, 10  # inches from line to line; points
 CODE, SHAPE = 0.95, 5.0  # inches from the left
-# Of those that stand in public code again and again (21_in_the_wild, and the questions people ask).
+# Mistakes that are common in public code (21_in_the_wild) and in the questions people ask.
 COMMON = ("view_straight", "scale_sqrt_d_out", "mask_inverted", "no_transpose_back", "no_scale")
 MADE = re.compile(r"(b|queries|split|scores|future|masked|scaled|weights|context|out)\b.* = ")
 LETTERS = (

@@ -1,4 +1,4 @@
-"""Write the course as an assignment of nbgrader or otter-grader, who make the students' version.
+"""Write the course as an assignment for nbgrader or otter-grader.
 
 Usage: make assignment, or: python tools/grade/assignment.py [--folder assignment]
        [--name week3] [--due "2027-03-01 18:00"] [--own-numbers logins.csv]
@@ -38,7 +38,7 @@ from named import Roster
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
-sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+sys.path.append(str(Path(__file__).parents[1]))  # course.py is in the folder above
 from own_numbers import cells_of, for_one, found_there, own
 from renew import COURSE, NOTEBOOKS, read
 from results import BY_STEPS, possible
@@ -56,7 +56,7 @@ PARTS = "pyproject.toml", "README.md", "LICENSE", "LICENSE-texts", "helpers", "e
 
 
 def asked(cell: NotebookNode) -> tuple[str, str, int] | None:
-    """Return what a cell asks for: the exercise, the name of the answer, and check's line.
+    """Return the exercise that a cell asks for, the name of the answer, and the line with check.
 
     None where the cell hands no name to check.
     """
@@ -72,7 +72,7 @@ def asked(cell: NotebookNode) -> tuple[str, str, int] | None:
 
 
 def solved(sources: list[str], name: str) -> str:
-    """Return solutions as code that leaves the answer under its name, and does not check it."""
+    """Return solutions as code that assigns the answer to its name without checking it."""
     lines = []
     for source in sources:
         kept = source.splitlines()
@@ -117,7 +117,7 @@ def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
 
 
 def answer_of(cell: NotebookNode, solutions: list[str], begin: str, end: str) -> NotebookNode:
-    """Return the cell that asks, with its solution between two marks."""
+    """Return the cell of an exercise, with its solution between two marks."""
     _, name, place = asked(cell)
     lines = cell.source.splitlines()
     region = [begin, *solved(solutions, name).splitlines(), end]
@@ -128,7 +128,7 @@ def answer_of(cell: NotebookNode, solutions: list[str], begin: str, end: str) ->
 
 
 def exercise(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
-    """Return an exercise as nbgrader's: what is asked, with its solution, and the test of it."""
+    """Return an exercise for nbgrader: the cell with its solution, and the test."""
     identifier, name, _ = asked(cell)
     answer, test = answer_of(cell, solutions, BEGIN, END), new_code_cell(test_of(identifier, name))
     for made, kind in (answer, "answer"), (test, "test"):
@@ -191,7 +191,7 @@ def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> Noteb
 
 
 def nbgrader(folder: Path, *words: str) -> int:
-    """Run a command of nbgrader in a course; it calls others that stand beside this Python."""
+    """Run a command of nbgrader in a course, with this Python's folder of commands on PATH."""
     beside = str(Path(sys.executable).parent)
     path = {"PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
     command = [sys.executable, "-m", "nbgrader", *words]
@@ -203,7 +203,7 @@ def for_nbgrader(asking: dict[Path, NotebookNode], options: argparse.Namespace) 
     folder, name = options.folder or NOTEBOOKS.parent / "assignment", options.name
     sources, config = folder / "source" / name, folder / "nbgrader_config.py"
     sources.mkdir(parents=True, exist_ok=True)
-    if not config.exists():  # the instructor's own settings stay
+    if not config.exists():  # never overwrite the instructor's settings
         shutil.copy(Path(__file__).with_name(config.name), config)
     for path, notebook in asking.items():
         nbformat.write(source_version(notebook, bool(options.own_numbers)), sources / path.name)
@@ -225,7 +225,7 @@ def for_nbgrader(asking: dict[Path, NotebookNode], options: argparse.Namespace) 
 
 
 def question(cell: NotebookNode, solutions: list[str]) -> list[NotebookNode]:
-    """Return an exercise as otter's cells: what is asked with its solution, and the test of it."""
+    """Return an exercise as cells for otter: the cell with its solution, and the test."""
     identifier, name, _ = asked(cell)
     about = f"name: {identifier.replace('.', '_')}\npoints: {possible(identifier)}"
     return [
@@ -246,7 +246,7 @@ def tests_of(identifier: str, name: str) -> list[str]:
     said = TEXTS["said"].format(identifier=identifier, name=name, names="env")
     if not identifier.startswith(BY_STEPS):
         return [f"def test_{plain}(env):\n{indent(said + 'assert said, said.message', spaces)}"]
-    # Each test asks for one step more of the same verdict.
+    # Each test asks for one more step of the same verdict.
     said = said.replace(
         "said = check(",
         f"kept = env.get('{plain}')\n"
@@ -261,7 +261,7 @@ def tests_of(identifier: str, name: str) -> list[str]:
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build the course's wheel in an empty folder, from a copy: no old build gets into it."""
+    """Build the course's wheel in an empty folder, from a copy without old builds."""
     (folder / "course").mkdir()
     for part in PARTS:
         place = NOTEBOOKS.parent / part
@@ -273,8 +273,8 @@ def build_wheel(folder: Path) -> Path:
 
 
 def for_otter(asking: dict[Path, NotebookNode], top: Path) -> None:
-    """Write the master of each notebook to a folder of its own, and let otter assign it."""
-    from otter.assign import main as otter_assign  # in the class's environment alone
+    """Write the master of each notebook to its own folder, and run otter assign."""
+    from otter.assign import main as otter_assign  # installed in .venv-class only
 
     lines = (NOTEBOOKS.parent / "requirements.txt").read_text("utf-8").splitlines()
     pinned = [line for line in lines if "==" in line and not line.startswith("jupyter")]

@@ -66,7 +66,7 @@ def pages(
 
 
 def answer(submitted: Submission | None, result: Result) -> str:
-    """Return the source of the last cell that hands in an exercise; "" where there is none."""
+    """Return the source of the last cell that answers an exercise, or ""."""
     cells = reversed(submitted.cells if submitted else ())
     for cell in cells:
         if result.exercise in IDENTIFIER.findall(cell) and NOT_COUNTED not in cell:
@@ -75,5 +75,5 @@ def answer(submitted: Submission | None, result: Result) -> str:
 
 
 def step(result: Result) -> str:
-    """Return the notebook of the step at which a class goes wrong; "" where none is told."""
+    """Return the notebook of the first wrong step of a class, or ""."""
     return next((name for name in COURSE if name.startswith(f"{result.step or 99:02}_")), "")

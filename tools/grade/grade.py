@@ -45,7 +45,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))  # what all tools share stands one floor up
+sys.path.append(str(Path(__file__).parents[1]))  # course.py is in the folder above
 from course import NOTEBOOKS
 from feedback import pages
 from grade_one import Grader, Limits
@@ -67,7 +67,7 @@ def grade(
     processes: int,
     limits: Limits,
 ) -> list[Result]:
-    """Return the results, in order of students and exercises, once all submissions have ended."""
+    """Grade all submissions; return the results in order of students and exercises."""
     with tempfile.TemporaryDirectory(prefix="grading") as folder:
         courses = Path(folder, "bare"), Path(folder, "whole")
         for course, whole in zip(courses, (False, True), strict=True):
@@ -82,7 +82,7 @@ def grade(
 
 @contextlib.contextmanager
 def workers(number: int, memory: int) -> Iterator[Callable]:
-    """Lend a map over so many threads; each hands its own judging process to the function first."""
+    """Provide a map over several threads, each with its own judging process."""
     mine, judges = threading.local(), []
 
     def begin() -> None:
@@ -199,7 +199,7 @@ def notebooks_asked(every: list[Submission]) -> list[str]:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Any]:
-    """Lend a file that takes the place of another once it is whole."""
+    """Provide a file that replaces another once it is complete."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     try:
@@ -223,7 +223,7 @@ def write_json(
 
 
 def write_csv(path: Path, found: list[Result]) -> None:
-    """Write a row for each result; no text begins as a formula of a spreadsheet does."""
+    """Write a row for each result, with no text that a spreadsheet would compute."""
     with replacing(path) as file:
         table = csv.DictWriter(file, [*asdict(found[0])])
         table.writeheader()
@@ -233,7 +233,7 @@ def write_csv(path: Path, found: list[Result]) -> None:
 
 
 def harmless(value: Any) -> Any:
-    """Spell out what steers a terminal; put an apostrophe before what a spreadsheet computes."""
+    """Escape control characters; put an apostrophe before what a spreadsheet would compute."""
     if not isinstance(value, str):
         return value
     formula = value.startswith(("=", "+", "-", "@", "\t", "\r"))

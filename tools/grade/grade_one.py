@@ -1,4 +1,4 @@
-"""Grade one notebook: run it where it is shut in, and judge here what it answers."""
+"""Grade one notebook: run it in a sandbox, and judge its answers in another process."""
 
 import contextlib
 import time
@@ -23,7 +23,7 @@ RUNS = 6  # of one notebook, each without one more thing that brought it down
 
 @dataclass(frozen=True)
 class Limits:
-    """What a notebook may use."""
+    """Hold the limits of time and memory for one notebook."""
 
     seconds: float = 60.0
     cell: float = 10.0  # seconds
@@ -36,7 +36,7 @@ class Limits:
 
 @dataclass
 class Run:
-    """What has become of a notebook so far: answers, cells that raised or were stopped, the end."""
+    """Hold the state of a run: answers, cells that raised or were stopped, the end."""
 
     said: dict[str, Verdict] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)  # exercises whose answer is code that was run
@@ -52,7 +52,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Grader:
-    """Runs notebooks, one at a time, and has their answers judged."""
+    """Run notebooks, one at a time, and have their answers judged."""
 
     isolation: Isolation  # what shuts a notebook in
     course: Path  # the folder that copy_course made, without answers
@@ -61,7 +61,7 @@ class Grader:
     exercises: list[str]  # the identifiers that count
 
     def verdicts(self, judges: Judge, submitted: Submission) -> dict[str, Verdict]:
-        """Return the verdict on each exercise in one notebook; judges is where it is judged."""
+        """Return the verdict on each exercise in one notebook, as the process `judges` gives it."""
         if not submitted.notebook:
             return dict.fromkeys(self.exercises, Verdict("missing", "no notebook is handed in."))
         if submitted.broken:
@@ -80,7 +80,7 @@ class Grader:
     def with_places(
         self, done: Run, submitted: Submission, wrong: dict[str, Verdict]
     ) -> dict[str, Verdict]:
-        """Return wrong verdicts with where the answers go wrong, as far as a process finds out.
+        """Return wrong verdicts with the lines at fault, as far as a second process finds them.
 
         The cells run again in a process that has the whole course, within the same limits.
         """
@@ -101,14 +101,14 @@ class Grader:
         return found
 
     def job(self, done: Run, submitted: Submission) -> dict[str, Any]:
-        """Return what a process in a sandbox is to run."""
+        """Return the job for a process in a sandbox."""
         skipped = [submitted.own.get(name, name) for name in done.stopped]
         job = {"cells": submitted.cells, "omitted": done.omitted, "skipped": skipped}
         job["seconds"] = {"cell": self.limits.cell, "answer": self.limits.answer}
         return job | {"memory": self.limits.memory}
 
     def run(self, done: Run, submitted: Submission, judges: Judge) -> None:
-        """Run a notebook; again without the cell or the answer that brought its process down."""
+        """Run a notebook; if a cell or answer ends the process, run it again without that one."""
         for _ in range(RUNS):
             with Sandbox(self.isolation, self.course, self.limits.memory) as box:
                 try:
@@ -130,7 +130,7 @@ class Grader:
         done.ended = reason
 
     def run_once(self, done: Run, submitted: Submission, box: Sandbox, judges: Judge) -> None:
-        """Run the cells that are left and judge what they answer; when Lost, done says where."""
+        """Run the remaining cells and judge their answers; if Lost is raised, `done` says where."""
         done.cell, done.exercise, limits = None, None, self.limits
         box.hear(START)
         box.spent = 0.0  # to start is no work of the notebook's
@@ -164,7 +164,7 @@ class Grader:
                     done.cells[number] = Verdict("error", message)
 
     def judge(self, identifier: str, box: Sandbox, judges: Judge) -> tuple[Verdict, bool]:
-        """Return the verdict on the answer that waits in the sandbox, and whether it is code.
+        """Return the verdict on the answer in the sandbox, and whether the answer is code.
 
         Raises:
             Lost: the answer brought the sandbox down.
@@ -178,7 +178,7 @@ class Grader:
 
 
 def with_place(verdict: Verdict, fact: dict) -> Verdict:
-    """Return a verdict with the line and the texts that a fact about the place has.
+    """Return a verdict with line and texts of the place that the second sandbox reports.
 
     The fact may be forged. It changes no kind, mistake or point. It adds a line, and unless the
     mistake has a name its rows take the place of those that the verdict has.
@@ -192,7 +192,7 @@ def with_place(verdict: Verdict, fact: dict) -> Verdict:
 
 
 def what_is_said(submitted: Submission, done: Run, identifier: str) -> Verdict:
-    """Say of one exercise what its learner would be told, or why nothing is."""
+    """Return the message for one exercise, or the reason why there is none."""
     for known in done.stopped, done.said:
         if identifier in known:
             return known[identifier]

@@ -24,13 +24,13 @@ MOST_FILES = 1000  # in a zip file
 DEEPEST = 20  # folders in folders
 ZIPPED = 2  # zip files in zip files
 IDENTIFIER = re.compile(r"""["'](\w+\.\d+)(?:\.\d+)?["']""")  # a third part is a seed
-# What systems leave behind beside the files that somebody made.
+# Files that systems leave behind, next to those that somebody made.
 LEFT = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.ini"}
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A notebook that a student handed in: its code cells, or why it cannot be read.
+    """Hold a notebook that a student handed in: its code cells, or why it cannot be read.
 
     Without a notebook's name, it says that the student handed in none.
     """
@@ -45,7 +45,7 @@ class Submission:
 
     @property
     def exercises(self) -> dict[str, int]:
-        """What may be exercises in the source, each with the number of the last cell with it."""
+        """Return possible exercises of the source, each with the number of its last cell."""
         return {
             name: number
             for number, cell in enumerate(self.cells)
@@ -55,7 +55,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class File:
-    """A file that was handed in, in a folder or in a zip file."""
+    """Hold a file that was handed in, in a folder or in a zip file."""
 
     name: str  # with its folders
     changed: int
@@ -63,7 +63,7 @@ class File:
 
 
 class Broken(Exception):
-    """A file cannot be read as a notebook."""
+    """Report a file that cannot be read as a notebook."""
 
 
 def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submission], list[str]]:
@@ -98,7 +98,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
 
 
 def tops(folder: Path) -> Iterator[tuple[str, list[File], bool]]:
-    """Yield what stands side by side in a folder: its name, its files, whether it is one file."""
+    """Yield the top-level entries of a folder: name, files, and whether it is a single file."""
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
             yield path.name, list(files_of(path, path.name)), not path.is_dir()
@@ -112,7 +112,7 @@ def tops(folder: Path) -> Iterator[tuple[str, list[File], bool]]:
 
 
 def files_of(path: Path, name: str) -> Iterator[File]:
-    """Yield a file, or all in a folder or a zip file at any depth, what systems left aside."""
+    """Yield a file, or all files of a folder or zip file, except those that systems leave."""
     if path.is_dir() and not path.is_symlink():
         names = sorted(below.name for below in path.iterdir())
         for below in names:
@@ -124,7 +124,7 @@ def files_of(path: Path, name: str) -> Iterator[File]:
 
 
 def opened(file: File, depth: int) -> Iterator[File]:
-    """Yield the files in a zip file; itself, as a notebook that cannot be read, if that fails."""
+    """Yield the files in a zip file, or the zip file as an unreadable notebook if it is broken."""
     try:
         yield from packed(zipfile.ZipFile(io.BytesIO(file.read())), file.name, depth)
     except (Broken, ValueError, OSError, RuntimeError, zipfile.BadZipFile):
@@ -132,7 +132,7 @@ def opened(file: File, depth: int) -> Iterator[File]:
 
 
 def packed(archive: zipfile.ZipFile, place: str, depth: int) -> Iterator[File]:
-    """Yield the files that an open zip file holds, the names beginning with its place."""
+    """Yield the files of an open zip file, with its path at the start of their names."""
     entries = [entry for entry in archive.infolist() if not entry.is_dir()][:MOST_FILES]
     names = {PurePosixPath(entry.filename).name for entry in entries}
     for entry in entries:
@@ -154,7 +154,7 @@ def read_packed(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 
 
 def is_left(name: str, names: Iterable[str]) -> bool:
-    """Say whether something was left by a system: "._work.ipynb" beside "work.ipynb" was."""
+    """Say whether a system left a file behind, such as "._work.ipynb" next to "work.ipynb"."""
     return name in LEFT or name.startswith("._") and name[2:] in names
 
 
@@ -163,7 +163,7 @@ def is_notebook(name: str) -> bool:
 
 
 def called(name: str) -> str:
-    """Return which notebook of the course a file is, by its name; "" where that does not say."""
+    """Return which notebook of the course a file name stands for, or ""."""
     file = PurePosixPath(name).name
     return max((notebook for notebook in COURSE if notebook in file), key=len, default="")
 
@@ -179,7 +179,7 @@ def submission(student: str, person: Person, file: File) -> Submission:
 
 
 def read_cells(content: bytes) -> Iterator[str]:
-    """Yield the source of each code cell that is no solution; raise Broken if it cannot be."""
+    """Yield the source of each code cell except solutions; raise Broken if that fails."""
     try:
         content = json.loads(content)
     except (ValueError, RecursionError):
@@ -216,14 +216,14 @@ def upgraded(content: dict) -> dict:
 
 
 def tags_of(cell: dict) -> list:
-    """Return the tags of a cell; none where they are not as they should be."""
+    """Return the tags of a cell, or none if they are malformed."""
     metadata = cell.get("metadata")
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     return tags if isinstance(tags, list) else []
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a plain file of bearable size; raise Broken otherwise."""
+    """Return the content of a plain file within the size limit; raise Broken otherwise."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(handle, "rb") as file:

@@ -1,4 +1,4 @@
-"""Judge answers in a process of its own: what is forged costs that process, and one exercise.
+"""Judge answers in a separate process, so that a forged answer costs only one exercise.
 
 What comes out of a sandbox is read here and nowhere else, within a limit of memory and time. The
 grader only carries lines to and fro. A process that met anything odd is ended, and a new one begun.
@@ -40,7 +40,7 @@ RUNS = "call", "run_clause"  # the questions that run a function or a class: the
 
 
 class StandIn:
-    """Stands for an answer that is elsewhere: `check` asks it, and it asks by carry.
+    """Represent an answer in the sandbox: `check` asks this proxy, which asks by `carry`.
 
     Args:
         carry: takes a line there and returns the one that comes back; raises where none does.
@@ -51,7 +51,7 @@ class StandIn:
         self.ran = False  # whether it was asked what a function or a class gives
 
     def ask(self, question: str, *arguments: Any) -> Any:
-        """Return what the answer replies; it may be forged.
+        """Return the reply of the answer, which may be forged.
 
         A learner's test does not get the classes that it is tried on: it gets their constructors,
         and asks back for what a forward computes.
@@ -77,7 +77,7 @@ class StandIn:
         return attempt(lambda: decode(fact["reply"]))
 
     def tell(self, question: dict) -> dict:
-        """Send one line there, and return what the line that comes back says."""
+        """Send one line to the sandbox, and return the content of the line that comes back."""
         if self.failed:
             raise self.failed
         try:
@@ -95,20 +95,20 @@ class StandIn:
         return fact["reply"]
 
     def noise(self) -> ValueError:
-        """Return the error for something that is no reply; every later question raises it too."""
+        """Return the error for a malformed reply; every later question raises it, too."""
         self.noisy, self.failed = True, ValueError(NOISE)
         return self.failed
 
 
 def constructor_of(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a class without its forward: they are right in all of them."""
+    """Return the source of a class without its forward."""
     first = next(i for i, line in enumerate(lines) if line.startswith("    def forward("))
     following = [i for i in range(first + 1, len(lines)) if lines[i][:1].strip()]
     return [*lines[:first], *lines[following[0] if following else len(lines) :]]
 
 
 def serve(sources: Sequence[Sequence[str]], wanted: Any) -> Any:
-    """Return as plain data what comes out of one of the classes, or its gradients.
+    """Return as plain data the output of one of the classes, or its gradients.
 
     Args:
         sources: the lines of each class, by its number.
@@ -139,7 +139,7 @@ def serve(sources: Sequence[Sequence[str]], wanted: Any) -> Any:
 
 
 def judged(identifier: str, carry: Callable[[bytes], bytes]) -> dict:
-    """Let `check` judge an answer that is elsewhere.
+    """Judge an answer in the sandbox with `check`.
 
     Returns:
         As plain data the verdict, what the problem starts from, and whether the answer was late,
@@ -166,13 +166,13 @@ def as_verdict(said: dict[str, Any]) -> Verdict:
 
 
 def start_of(verdict: Verdict) -> dict:
-    """Return what a pencil-and-paper problem starts from: its matrices and sizes, as plain data."""
+    """Return the matrices and sizes of a pencil-and-paper problem, as plain data."""
     given = {name: matrix.tolist() for name, matrix in verdict.given.items()}
     return {"given": given, "sizes": dict(verdict.sizes)}
 
 
 def work_through(pipe: Any, memory: int) -> None:
-    """Judge one answer after the other, until nobody asks any more.
+    """Judge one answer after the other, until the pipe is closed.
 
     On the pipe come identifiers, each followed by the replies to what is asked.
     """
@@ -200,13 +200,13 @@ def work_through(pipe: Any, memory: int) -> None:
 
 
 class Judge:
-    """The process that judges, begun when it is needed; memory is the bytes that it may use."""
+    """Run the judging process, started when it is needed; memory is its limit in bytes."""
 
     def __init__(self, memory: int):
         self.memory, self.process, self.pipe = memory, None, None
 
     def judge(self, identifier: str, box: Sandbox, seconds: float, asked: bool = True) -> dict:
-        """Return what `judged` does of an answer in a sandbox; raise Lost if that is gone.
+        """Return the result of `judged` for an answer; raise Lost if the sandbox has ended.
 
         seconds: that the sandbox may take for each reply. asked: whether the answer is asked at
         all; else only what the problem starts from.

@@ -1,4 +1,4 @@
-"""Whose a submission is: by its folder's or its file's name, as Canvas and Moodle write it."""
+"""Match submissions to students, by the names that Canvas and Moodle give folders and files."""
 
 import csv
 import re
@@ -23,7 +23,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody in a course, as far as they are known."""
+    """Hold what is known of one person in a course."""
 
     login: str = ""  # what they are graded under
     name: str = ""  # first name first, or last name first with a comma
@@ -34,12 +34,12 @@ class Person:
 
 
 def plain(text: str) -> str:
-    """Return a text with each letter as one character, however it was written."""
+    """Return a text in which each letter is a single character (Unicode NFC)."""
     return unicodedata.normalize("NFC", text).strip()
 
 
 def person_of(name: str, is_file: bool) -> Person:
-    """Return whom the name of a folder stands for, or of a file, which may be STUDENT__REST."""
+    """Return the person that a folder or a file STUDENT__REST is named after."""
     name = plain(name)
     if found := MOODLE.fullmatch(name):
         label = f"{found['name']}_{found['number']}"
@@ -70,7 +70,7 @@ def people_of(path: Path) -> Iterator[Person]:
 
 
 def how_late(row: dict[str, str]) -> str:
-    """Return what a row says of being late: Moodle's worksheet how much, Canvas's report when."""
+    """Return how late a row of Moodle's worksheet or Canvas's report says a submission is."""
     if row.get("submitted date"):
         return f"late, on {row['submitted date']}"
     parts = row.get("status", "").split(" - ")
@@ -78,14 +78,14 @@ def how_late(row: dict[str, str]) -> str:
 
 
 class Roster:
-    """The logins of a course, found by login, by Canvas's or Moodle's number, or by name."""
+    """Find the logins of a course by login, by Canvas's or Moodle's number, or by name."""
 
     def __init__(self, people: list[Person] = ()):
         self.people = list(people)
 
     @classmethod
     def read(cls, path: Path, *more: Path) -> "Roster":
-        """Read who takes the course, and from further tables what else is known of them."""
+        """Read a roster, and more about the same people from further tables."""
         people = {person.login: person for person in people_of(path) if person.login}
         if not people:
             raise ValueError(f"{path} has no column {', '.join(COLUMNS['login'])} with logins")
@@ -103,16 +103,16 @@ class Roster:
         return roster
 
     def student(self, person: Person) -> tuple[str, Person]:
-        """Return the name to grade somebody under, and all that is known of them."""
+        """Return the login of a person, and everything known of them."""
         if found := self.found(person):
             on_time = person.number and not person.late  # says Canvas; Moodle's names do not tell
             return found.login, replace(found, late="" if on_time else found.late or person.late)
         return person.login or person.label, person
 
     def found(self, person: Person) -> Person | None:
-        """Return whom of the course somebody is; None where that is nobody, or may be two.
+        """Return the matching person of the roster, or None if nobody or more than one matches.
 
-        A participant's number is of one assignment: it needs the name beside it, if there is one.
+        A participant's number is of one assignment: if there is a name as well, it has to match.
         """
         alone = GROUP.match(person.name)
         wanted = _letters(person.name)

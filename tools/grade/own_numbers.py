@@ -1,4 +1,4 @@
-"""Numbers of one's own: which exercises have them, and cells that ask one student for them.
+"""Make exercises with different numbers for each student, and the cells that ask for them.
 
 The seed follows from the name of the assignment and the login, so a grader needs no list of seeds.
 """

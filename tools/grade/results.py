@@ -1,4 +1,4 @@
-"""Put together what a student gets for each exercise: which notebook counts, and for how much."""
+"""Choose for each student and exercise the notebook that counts, and compute the points."""
 
 import functools
 import json
@@ -22,7 +22,7 @@ COPY = re.compile(r"\((\d+)\)\.ipynb$")
 
 @dataclass(frozen=True)
 class Result:
-    """The verdict on one student's answer to one exercise."""
+    """Hold the verdict on one student's answer to one exercise."""
 
     student: str
     exercise: str
@@ -55,7 +55,7 @@ def possible(identifier: str) -> int:
 
 
 def points(identifier: str, said: Verdict) -> int:
-    """Return how many points an answer gets; a class that is not whole has its right steps'."""
+    """Return the points of an answer; an unfinished class gets one for each right step."""
     most = possible(identifier)
     return most if said.passed else min(said.reached, most) * identifier.startswith(BY_STEPS)
 

@@ -1,4 +1,4 @@
-"""Start a process that is shut in, talk to it in lines of JSON, and end it with all it started.
+"""Start a process in a sandbox, exchange lines of JSON with it, and end all it started.
 
 Bubblewrap shuts it in: it sees the programs of the system, this Python and the course without its
 answers; no home, no other submission, no result. It can write to one empty folder in memory. It has
@@ -41,7 +41,7 @@ STRETCH = 1.0  # seconds whose work is counted together; without any they were i
 
 
 def copy_course(folder: Path, whole: bool = False) -> None:
-    """Copy what notebooks import to a folder, and no module with an answer unless it is whole."""
+    """Copy the course to a folder; without its answers, unless `whole`."""
     course, ignore = Path(eleven_steps.__file__).parents[1], functools.partial(left_out, whole)
     for name in ("helpers", "eleven_steps", "data", "docs"):
         if (course / name).is_dir():
@@ -54,25 +54,25 @@ def copy_course(folder: Path, whole: bool = False) -> None:
 
 
 def left_out(whole: bool, folder: str, names: list[str]) -> list[str]:
-    """Return the names in a folder that are not copied: without answers, all checks but asking."""
+    """Return the names in a folder that are not copied: of the checks, all but asking."""
     bare = not whole and Path(folder).name == "checks"
     return [name for name in names if name == "__pycache__" or bare and name != "asking"]
 
 
 class Lost(Exception):
-    """The process has ended, or had to be ended; the text says why."""
+    """Report that the process has ended, or was ended, and why."""
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """What shuts a process in."""
+    """Describe what isolates a process."""
 
     shut_in: bool  # by bubblewrap; if False, by nothing
     hidden: tuple[str, ...] = ()  # folders that are not to be seen, even where the system's are
 
 
 def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
-    """Return the bwrap command: nothing is there but what is named here, and that is read-only."""
+    """Return the bwrap command: only the folders named here are visible, and read-only."""
     seen = [path for path in sorted({*SYSTEM, *python_folders()}) if os.path.exists(path)]
     # The copy has no answers, this has.
     hidden = *hidden, str(Path(eleven_steps.__file__).parent)
@@ -114,7 +114,7 @@ def environment(course: str, desk: str) -> dict[str, str]:
 
 
 def find_isolation(hidden: tuple[str, ...] = ()) -> tuple[Isolation, str]:
-    """Return what can shut a process in here, and, if that is nothing, why."""
+    """Return the isolation that this machine has, and the reason if it has none."""
     if not shutil.which("bwrap"):
         return Isolation(False), "bubblewrap is not installed"
     with tempfile.TemporaryDirectory() as course:
@@ -127,7 +127,7 @@ def find_isolation(hidden: tuple[str, ...] = ()) -> tuple[Isolation, str]:
 
 
 class Sandbox:
-    """A process that is shut in, and the way to it; memory is for all that it starts together."""
+    """Run a process in a sandbox; memory is the limit for all its processes together."""
 
     looked = 0.0  # when the processes inside were last counted
     until = math.inf  # when it is lost, whatever it does, in seconds of time.monotonic
@@ -156,13 +156,13 @@ class Sandbox:
         os.set_blocking(self.process.stdin.fileno(), False)
 
     def first_inside(self, told: int) -> int | None:
-        """Return a handle on the process inside with which all the others end; None if untold."""
+        """Return a handle on the first process inside, which ends all others, or None."""
         with open(told, "rb") as file, contextlib.suppress(ValueError, KeyError, OSError):
             return os.pidfd_open(json.loads(file.read())["child-pid"])
         return None
 
     def tell(self, fact: dict, seconds: float) -> None:
-        """Write one fact; raise Lost if it is not taken within so many seconds."""
+        """Write one message; raise Lost if it is not read in time."""
         self.tell_line(json.dumps(fact).encode(), seconds)
 
     def tell_line(self, line: bytes, seconds: float) -> None:
@@ -177,7 +177,7 @@ class Sandbox:
             self.look(end, seconds)
 
     def hear(self, seconds: float) -> dict:
-        """Read one fact; raise Lost if none comes within so many seconds. It may be forged."""
+        """Read one message, which may be forged; raise Lost if none comes in time."""
         try:
             fact = json.loads(self.hear_line(seconds))
         except (ValueError, RecursionError):
@@ -187,7 +187,7 @@ class Sandbox:
         return fact
 
     def hear_line(self, seconds: float, longest: int = LONGEST_LINE) -> bytes:
-        """Read a line of so many bytes at most."""
+        """Read a line up to a limit of bytes."""
         pipe, end, parts = self.process.stdout.fileno(), time.monotonic() + seconds, [self.heard]
         self.look(end, seconds)  # lines that are here already take time as well
         while b"\n" not in parts[-1]:
@@ -206,7 +206,7 @@ class Sandbox:
         return line
 
     def look(self, end: float, seconds: float) -> None:
-        """Raise Lost if the process has had its time, uses too much memory, or is too many."""
+        """Raise Lost if the sandbox exceeds its time, memory or number of processes."""
         now = time.monotonic()
         if now > min(end, self.until) or self.spent > self.allowed:
             late = now > end and self.until > end
@@ -224,7 +224,7 @@ class Sandbox:
             raise Lost(f"used more than {self.memory // 1_000_000} MB of memory")
 
     def count(self, now: float, worked: float) -> None:
-        """Add to what is spent: seconds of work, or of a whole STRETCH in which nothing worked.
+        """Add processor time to what is spent, and wall time of a STRETCH without any.
 
         A process that only waits for its share of a busy processor works a little in every stretch.
         """
@@ -236,7 +236,7 @@ class Sandbox:
         self.stretch = began, before
 
     def close(self) -> None:
-        """End the process and all that it started; return when nothing of them is left."""
+        """End the process and all that it started, and wait until they have ended."""
         if self.first is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.first, signal.SIGKILL)
@@ -258,7 +258,7 @@ class Sandbox:
 
 
 def descendants(process: int) -> Iterator[int]:
-    """Yield a process and all below it, as far as the system tells."""
+    """Yield a process and its descendants, as far as the system lists them."""
     yield process
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{process}/task"):
@@ -267,7 +267,7 @@ def descendants(process: int) -> Iterator[int]:
 
 
 def work(process: int, others: bool = True) -> float:
-    """Return the seconds that a process has worked, with those of others that it saw end."""
+    """Return the processor time of a process and of its ended children."""
     with contextlib.suppress(OSError, IndexError):
         after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return sum(map(int, after_name[11 : 15 if others else 13])) / os.sysconf("SC_CLK_TCK")
@@ -275,7 +275,7 @@ def work(process: int, others: bool = True) -> float:
 
 
 def resident(process: int) -> int:
-    """Return the bytes of memory that a process uses, those that it shares included."""
+    """Return the memory of a process in bytes, shared memory included."""
     with contextlib.suppress(OSError):
         pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGESIZE")
@@ -283,7 +283,7 @@ def resident(process: int) -> int:
 
 
 def proportional(process: int) -> int:
-    """Return the bytes of memory that a process uses, of those that it shares its share."""
+    """Return the memory of a process in bytes, with its share of shared memory."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,4 +1,4 @@
-"""Answer beside a submission what its judge asks from elsewhere.
+"""Answer, in the sandbox, the questions that the judge sends.
 
 A learner's test gets classes that it may build and run here. Their constructors are plain, and all
 of them right. A forward asks back with the numbers that it is given and gets what comes out, so
@@ -41,7 +41,7 @@ def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
 
 
 def served(number: int, lines: Sequence[str], consult: Consult) -> type:
-    """Return a class with the constructor of these lines, whose forward is done elsewhere."""
+    """Return a class with this constructor, whose forward is computed by the judge."""
     base = defined(lines)
 
     @functools.wraps(base.__init__)
@@ -61,7 +61,7 @@ def served(number: int, lines: Sequence[str], consult: Consult) -> type:
 
 
 class _Elsewhere(torch.autograd.Function):
-    """A forward, and its gradients, that are computed elsewhere."""
+    """Compute a forward and its gradients in the judge's process."""
 
     @staticmethod
     def forward(ctx, consult, wanted, *tensors):

@@ -1,4 +1,4 @@
-"""Run a submitted notebook away from its judge: python -m shut_in, in the copied course.
+"""Run a submitted notebook in the sandbox: python -m shut_in, in the copied course.
 
 The cells run in order, in this process. Whatever they hand to check is judged where the process was
 started from, which sends questions down a pair of pipes; here the answer is run and what came is
@@ -52,7 +52,7 @@ MOST_FILES, MOST_TASKS = 256, 400  # open at a time; processes and threads at a 
 
 @dataclass(frozen=True)
 class HandedIn:
-    """What check returns while a notebook is graded; of a verdict nothing can be read off it."""
+    """Replace a verdict while a notebook is graded, and reveal nothing."""
 
     given: dict[str, torch.Tensor] = field(default_factory=dict)  # as in a Verdict
     sizes: dict[str, int] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class HandedIn:
 
 
 def hold_back(module: ModuleType) -> None:
-    """Let the checks answer to every name: check collects, others are true whatever is asked."""
+    """Replace the checks: check collects answers, and any other name is a mock."""
 
     def lookup(name: str) -> Any:
         if name.startswith("__"):
@@ -77,7 +77,7 @@ def hold_back(module: ModuleType) -> None:
 
 
 class Channel:
-    """The way to the judge: two pipes that were standard input and output."""
+    """Communicate with the judge through two pipes, the former standard input and output."""
 
     def __init__(self) -> None:
         self.hears, self.tells = os.fdopen(os.dup(0), "rb"), os.dup(1)
@@ -91,7 +91,7 @@ class Channel:
             left = left[os.write(self.tells, left) :]
 
     def hear(self) -> dict:
-        """Read one fact; end this process where nobody is left to say any."""
+        """Read one message; end this process if the pipe is closed."""
         line = self.hears.readline()
         if not line:
             os._exit(1)
@@ -99,7 +99,7 @@ class Channel:
 
 
 class Rename(ast.NodeTransformer):
-    """Let every check("scores.1", ...) in a cell's source collect, whatever check is by then."""
+    """Rename every check("scores.1", ...) in a cell's source, so that it always collects."""
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
@@ -111,7 +111,7 @@ class Rename(ast.NodeTransformer):
 
 
 class Collector:
-    """What stands for check: it lets the answer be asked, and judges nothing."""
+    """Replace check: let the judge ask the answer, and judge nothing."""
 
     def __init__(self, channel: Channel, seconds: float, skipped: list[str]):
         self.channel, self.skipped = channel, skipped
@@ -119,7 +119,7 @@ class Collector:
         self.asking = False
 
     def __call__(self, identifier: Any = None, answer: Any = None, record: bool = True) -> HandedIn:
-        """Collect what is handed to check; a call from within an answer counts for nothing."""
+        """Collect the answer that check gets; ignore calls from within an answer."""
         if type(identifier) is not str or not record or self.asking or identifier in self.skipped:
             return HandedIn()
         self.asking = True
@@ -130,7 +130,7 @@ class Collector:
             self.asking = False
 
     def be_asked(self, identifier: str, answer: Any) -> HandedIn:
-        """Run the answer as often as it is asked about; return what the problem starts from."""
+        """Answer questions about the answer until the judge is done; return the problem's data."""
         self.channel.tell(exercise=identifier)
         left = self.seconds
         while "question" in (heard := self.channel.hear()):
@@ -151,7 +151,7 @@ class Collector:
 
 
 class Placer(Collector):
-    """What stands for check where the whole course is: it reports where wanted answers go wrong."""
+    """Replace check in the second sandbox: report the lines at which answers go wrong."""
 
     def __init__(self, channel: Channel, seconds: float, skipped: list[str], wanted: list[str]):
         super().__init__(channel, seconds, skipped)
@@ -168,7 +168,7 @@ class Placer(Collector):
 
 
 def new_shell() -> InteractiveShell:
-    """Return what runs cells as a notebook does, magics and displays included."""
+    """Return an IPython shell that runs cells as a notebook does."""
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.xmode = "Minimal"
@@ -178,7 +178,7 @@ def new_shell() -> InteractiveShell:
 
 
 def limit(memory: int) -> None:
-    """Keep this process and those it starts to so many bytes of memory, and to a few things."""
+    """Limit memory, files and tasks of this process and those it starts."""
     for what, most in (
         (resource.RLIMIT_AS, memory_in_use() + memory),
         (resource.RLIMIT_FSIZE, LARGEST_FILE),
@@ -191,7 +191,7 @@ def limit(memory: int) -> None:
 
 
 def memory_in_use() -> int:
-    """Return the size of this process in bytes; 0 where the system does not tell."""
+    """Return the size of this process in bytes, or 0 if the system does not report it."""
     with contextlib.suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     return 0
@@ -207,7 +207,7 @@ def run(
     memory: int,
     wanted: list[str] | None = None,
 ) -> None:
-    """Run a notebook's cells, but those whose numbers are omitted.
+    """Run a notebook's cells, except those to omit.
 
     The answers of skipped exercises are not run. There are seconds for one "cell" and for one
     "answer", and memory in bytes, on top of what is in use now. Of wanted exercises the place is

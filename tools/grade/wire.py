@@ -27,7 +27,7 @@ KNOWN = {"Case": Case, "Reply": Reply}  # dataclasses that travel, field by fiel
 
 
 def encode(value: Any) -> Any:
-    """Return what JSON can hold of a question's arguments, or of what as_data made of a reply.
+    """Return the arguments of a question, or a reply, as data for JSON.
 
     Anything else is encoded as the name of its type.
     """
@@ -68,7 +68,7 @@ def _encode(value: Any) -> Any:
 
 
 def encode_tensor(tensor: torch.Tensor, most: int = KEEPABLE) -> dict[str, Any]:
-    """Return a tensor as what JSON can hold; of one with more than most numbers, its shape."""
+    """Return a tensor as data for JSON, or only its shape if it has too many numbers."""
     plain = {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
     if tensor.is_meta or tensor.numel() > most:
         return plain
@@ -81,7 +81,7 @@ def encode_tensor(tensor: torch.Tensor, most: int = KEEPABLE) -> dict[str, Any]:
 
 
 def decode(plain: Any) -> Any:
-    """Return the value that encode was given; raise anything where plain is forged."""
+    """Return the value that was encoded; any exception may be raised for forged data."""
     if isinstance(plain, list):
         return [decode(item) for item in plain]
     if not isinstance(plain, dict):

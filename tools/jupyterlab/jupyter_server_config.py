@@ -1,4 +1,4 @@
-"""What the course asks of JupyterLab's server: no view is saved without its state."""
+"""Configure JupyterLab's server so that no widget view is saved without its state."""
 
 import re
 import warnings
@@ -9,12 +9,12 @@ OURS = re.compile(r"^\s*(?:from|import) (?:helpers|eleven_steps)\b", re.MULTILIN
 
 
 def of_the_course(cell):
-    """Say whether a cell imports what the course brings: other notebooks are left as they are."""
+    """Say whether a cell imports the course; other notebooks are not changed."""
     return cell["cell_type"] == "code" and bool(OURS.search(cell["source"]))
 
 
 def drop_lost_views(model, **_):
-    """Take the views out of a notebook of the course that is being saved without their widgets.
+    """Remove views without widgets from a notebook of the course that is being saved.
 
     JupyterLab saves the state of the widgets that live. After a restart none does, but their views
     are still in the outputs, and would be opened as "Error displaying widget: model not found".

@@ -22,7 +22,7 @@ from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_notebook
 
-# What all tools share stands one floor up, questions beside.
+# course.py is in the folder above, and the questions are in tools/bank.
 sys.path.extend(str(Path(__file__).parents[1] / part) for part in ("", "bank"))
 from formats import questions_page
 from renew import COURSE, NOTEBOOKS, VIEW, as_shipped, client, for_each, read
@@ -90,7 +90,7 @@ def load_into(assets: Path) -> None:
 
 
 def glossary() -> NotebookNode:
-    """Return the glossary as a notebook of one cell, each term with the anchor links lead to."""
+    """Return the glossary as a notebook of one cell, with an anchor for each term."""
     first, *terms = (NOTEBOOKS / "glossary.md").read_text("utf-8").split("\n## ")
     heads = (term.partition("\n") for term in terms)
     anchored = [f'<h2 id="{h.replace(" ", "-")}">{h}</h2>\n{said}' for h, _, said in heads]
@@ -159,7 +159,7 @@ def page(
 
 @functools.cache
 def exporter() -> HTMLExporter:
-    """Return what all pages are written with: its templates take as long to read as a page."""
+    """Return the exporter for all pages, made once because reading its templates takes long."""
     return HTMLExporter(extra_template_paths=[str(ASSETS)], template_file="page.html.j2", **BARE)
 
 
@@ -173,7 +173,7 @@ def close_folds(cells: list[NotebookNode]) -> None:
 
 
 def around(name: str) -> dict[str, str]:
-    """Return names and titles of the notebooks before and after one, where there are such."""
+    """Return names and titles of the previous and the next notebook, if there are any."""
     names = sorted(COURSE, key=lambda one: one != PREFACE)
     if name not in names:
         return {}
@@ -189,7 +189,7 @@ def tags(cell: NotebookNode) -> list[str]:
 
 
 def to_read(cell: NotebookNode) -> NotebookNode:
-    """Return a cell for where nothing runs: formulas as MathML, no word of running, no verdicts."""
+    """Return a cell for a page without a kernel: formulas as MathML, no verdicts."""
     if cell.cell_type == "code":
         cell.outputs = [output for output in cell.outputs if not UNANSWERED.search(words(output))]
         for output in cell.outputs:

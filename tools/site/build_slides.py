@@ -66,7 +66,7 @@ def slides() -> str:
 
 
 def row(cells: list[NotebookNode], when: str, kept: dict) -> list[NotebookNode]:
-    """Return the slides of one notebook, each with its notes; its stages are added to kept."""
+    """Return the slides of one notebook with their notes, and add its stages to `kept`."""
     made, notes, shown = [typed(cells[0], "slide")], [when], False
     for cell in cells[1:]:
         heading = cell.cell_type == "markdown" and cell.source.startswith("## ")
@@ -97,7 +97,7 @@ def noted(notes: list[str]) -> list[NotebookNode]:
 
 
 def typed(cell: NotebookNode, kind: str) -> NotebookNode:
-    """Return a cell as a slide of some kind: no output but a stage, and no link, leads away."""
+    """Return a cell as a slide of some kind, without links and without outputs but a stage."""
     if cell.cell_type == "code":
         cell.outputs = [output for output in cell.outputs if VIEW in output.get("data", {})]
     else:

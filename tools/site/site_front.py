@@ -1,4 +1,4 @@
-"""The first page of the site: a sentence, where to begin, the stage, the cards."""
+"""Make the first page of the site: a sentence, where to begin, the stage, the cards."""
 
 import re
 import tomllib
@@ -39,7 +39,7 @@ def front_page(root: Path) -> NotebookNode:
 
 
 def launch(root: Path) -> str:
-    """Return a sentence with links that run the course elsewhere; "" where it has no address.
+    """Return a sentence with links to Binder and Colab, or "" if the course has no address.
 
     The address is Repository of [project.urls] in pyproject.toml, of a repository on GitHub.
     """
@@ -50,7 +50,7 @@ def launch(root: Path) -> str:
 
 
 def alive(live: sliders.Live) -> NotebookNode:
-    """Return a cell whose output is a live picture, and without scripts a still."""
+    """Return a cell whose output is a live picture, or its still if scripts are off."""
     view = {"model_id": live.model_id, "version_major": 2, "version_minor": 0}
     data = {VIEW: view, "image/svg+xml": live.still.svg, "text/plain": live.still.words}
     return new_code_cell(id="stage", outputs=[new_output("display_data", data)])
