@@ -1,7 +1,7 @@
-"""What the notebooks of Eleven Steps to Multi-Head Attention import, one file per purpose.
+"""The small package that the notebooks of Eleven Steps to Multi-Head Attention import.
 
-The class, its trace, the examples and a table: what a lesson shows or a learner may keep. Nothing
-of eleven_steps enters, no picture, no check: each file stands on its own or on its neighbours.
+It holds the class, its trace, the examples and a table. Its files import nothing from
+eleven_steps (no pictures, no checks), only each other.
 """
 
 import sys

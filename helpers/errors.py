@@ -25,12 +25,12 @@ def show_short() -> None:
 
 
 def show(shell, kind, error, traceback, tb_offset=None) -> None:
-    """Show an error in a notebook, as IPython calls what shows errors."""
+    """Print a shortened traceback, as the exception hook of IPython."""
     shell.showtraceback((kind, error, shortened(traceback)), tb_offset=tb_offset)
 
 
 def shortened(traceback: types.TracebackType) -> types.TracebackType:
-    """Leave out all frames inside torch and this course, where it is they who raised."""
+    """Return a traceback without frames of torch and of this course, if one of them raised."""
     frames = list(walk_tb(traceback))
     if not inside(frames[-1][0]):
         return traceback
