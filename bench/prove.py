@@ -227,7 +227,7 @@ def main(words: Sequence[str] = ()) -> int:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     verdicts = []
-    asked = words or [""]  # which stands in every name
+    asked = words or [""]  # "" is in every name
     chosen = [p for p in PROOFS if any(word in f"{p.change} {p.module}" for word in asked)]
     for line, equal in rows(chosen):
         print(line, flush=True)

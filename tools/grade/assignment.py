@@ -156,7 +156,7 @@ def test_of(identifier: str, name: str) -> str:
 def source_version(notebook: NotebookNode, seeded: bool = False) -> NotebookNode:
     """Return a notebook as nbgrader's source: exercises with solutions and tests, no outputs.
 
-    Where it is seeded, the tests of what has numbers of one's own find out whose they are.
+    If it is seeded, tests of exercises with own numbers find out which student they belong to.
     """
     cells = rewritten(notebook, exercise)
     for identifier in own("", "", identifiers(cells)) if seeded else ():

@@ -13,7 +13,7 @@ handed in anything worked in, or of the notebooks and exercises that --exercises
 notebooks with an exercise the newest with an answer counts, and the result says which. With
 --own-numbers NAME exercises are judged by the numbers that `make assignment` gave each student in
 the assignment of that name. With --feedback FOLDER each student gets a page there, one file that
-can be mailed: answers, what is said of them, points; with --site it links the course's pages.
+can be mailed: answers, messages, points; with --site it links the course's pages.
 
 Nothing that a notebook stores or prints is believed. Its cells, solutions aside, run in order in a
 process that knows no answer, shut in by bubblewrap (Linux; Debian and Ubuntu: apt install
@@ -75,7 +75,7 @@ def grade(
             copy_course(course, whole)
         one = Grader(isolation, *courses, limits, exercises).verdicts
         with workers(min(processes, len(every)), limits.memory) as spread:
-            bar = tqdm(spread(one, every), "graded", len(every), disable=None)  # not in a log
+            bar = tqdm(spread(one, every), "graded", len(every), disable=None)  # no bar in a log
             judged = list(zip(every, bar, strict=True))
     return list(results(judged, exercises))
 

@@ -14,11 +14,11 @@ from wire import PLACE
 from eleven_steps.checks.verdict import MARKS, Verdict
 
 START = 600  # seconds after which a process that is not ready counts as lost
-ANSWER = 5.0  # seconds for the answer to one exercise, as where it was written
+ANSWER = 5.0  # seconds for the answer to one exercise, as in a notebook
 SEARCH = 10.0  # seconds to check one answer and to find the place where it goes wrong
-HARD = 6  # times as long as it is told, a process is waited for: it may share its processor
-LONGEST_NAME = 100  # characters of what may be an exercise
-RUNS = 6  # of one notebook, each without one more thing that brought it down
+HARD = 6  # wall time to wait, as a multiple of the limit, because processors may be shared
+LONGEST_NAME = 100  # characters of the name of an exercise
+RUNS = 6  # most runs of one notebook, each without one more cell or answer that ended the process
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Run:
     omitted: list[int] = field(default_factory=list)
     cell: int | None = None
     exercise: str | None = None
-    until: float = 0.0  # in seconds of time.monotonic, whatever happens
-    spent: float = 0.0  # seconds of those that it may take
+    until: float = 0.0  # hard end of the run, in seconds of time.monotonic
+    spent: float = 0.0  # seconds used so far
     ended: str = ""
 
 
@@ -56,7 +56,7 @@ class Grader:
 
     isolation: Isolation  # what shuts a notebook in
     course: Path  # the folder that copy_course made, without answers
-    whole: Path  # the one with them, where places are looked for
+    whole: Path  # the folder with answers, in which places are searched
     limits: Limits  # for all runs of a notebook together
     exercises: list[str]  # the identifiers that count
 
@@ -95,7 +95,7 @@ class Grader:
             box.tell(self.job(done, submitted) | {"wanted": list(wrong)}, START)
             while "end" not in (fact := box.hear(HARD * max(limits.cell, SEARCH))):
                 name = fact.get("place")
-                # Of several answers the last one counts that has been begun.
+                # If an exercise has several answers, the last one that was started counts.
                 if isinstance(name, str) and name in wrong and fact.get("kind") != "unfinished":
                     found[name] = with_place(wrong[name], fact)
         return found
@@ -133,7 +133,7 @@ class Grader:
         """Run the remaining cells and judge their answers; if Lost is raised, `done` says where."""
         done.cell, done.exercise, limits = None, None, self.limits
         box.hear(START)
-        box.spent = 0.0  # to start is no work of the notebook's
+        box.spent = 0.0  # starting does not count as work of the notebook
         box.allowed, box.until = limits.seconds - done.spent, done.until
         own = submitted.own
         box.tell(self.job(done, submitted), START)

@@ -5,7 +5,7 @@ Usage: python tools/grade/gradebook.py results.json --canvas canvas.csv --moodle
 One row a student, one column a notebook of the course: the points of its exercises, for Moodle in
 percent; no grade, rather than 0, where the notebook was not handed in. Canvas reads a login as SIS
 Login ID and a number as ID, Moodle a login as username: see --roster of the grader. Canvas wants a
-row of points possible besides. Moodle takes no table with a name that it does not know, so who has
+row of possible points as well. Moodle takes no table with a name that it does not know, so who has
 no login is left out of its, and named.
 """
 
@@ -45,7 +45,7 @@ def totals(content: dict) -> tuple[dict[str, int], dict[str, dict[str, int | str
 
 
 def canvas_rows(most: dict, reached: dict, people: dict) -> Iterator[list]:
-    """Yield a table that Canvas imports; what stands in ID it fills in itself, if that is empty."""
+    """Yield a table that Canvas imports; Canvas fills in an empty ID itself."""
     yield [*CANVAS, *most]
     yield [POSSIBLE, *[""] * (len(CANVAS) - 1), *most.values()]
     for student, row in reached.items():

@@ -17,7 +17,7 @@ import nbformat
 from course import COURSE
 from named import Person, Roster, person_of
 
-LARGEST_FILE = 30_000_000  # bytes that are read of a file, unpacked, whatever it stores
+LARGEST_FILE = 30_000_000  # most bytes read of an unpacked file
 LARGEST_CODE = 10_000_000  # characters in the code cells of a notebook
 LARGEST_OLD = 2_000_000  # of an old format without outputs: nbformat takes 200 times as much memory
 MOST_FILES = 1000  # in a zip file
@@ -39,9 +39,9 @@ class Submission:
     notebook: str
     cells: tuple[str, ...] = ()
     broken: str = ""
-    changed: int = 0  # when, in seconds of time.time
+    changed: int = 0  # time of the last change, in seconds of time.time
     person: Person = field(default_factory=Person)
-    own: Mapping[str, str] = field(default_factory=dict)  # what is asked in place of exercises
+    own: Mapping[str, str] = field(default_factory=dict)  # the exercises asked instead
 
     @property
     def exercises(self) -> dict[str, int]:
@@ -86,7 +86,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         if name in LEFT or alone and not notebooks and not says_whom:
             unread.append(name)
             continue
-        # 05_scores.py is told, unless 05_scores.ipynb is there too.
+        # 05_scores.py is reported, unless 05_scores.ipynb is there too.
         known = {"", *(called(file.name) for file in notebooks)}
         notebooks += [file for file in files if called(file.name) not in known]
         student, person = roster.student(told)
@@ -163,7 +163,7 @@ def is_notebook(name: str) -> bool:
 
 
 def called(name: str) -> str:
-    """Return which notebook of the course a file name stands for, or ""."""
+    """Return the notebook of the course that a file is named after, or ""."""
     file = PurePosixPath(name).name
     return max((notebook for notebook in COURSE if notebook in file), key=len, default="")
 
@@ -210,7 +210,7 @@ def upgraded(content: dict) -> dict:
                 cell["outputs"] = []
         if len(json.dumps(content)) <= LARGEST_OLD:
             return nbformat.convert(nbformat.from_dict(content), 4)
-    except Exception:  # whatever its parts are
+    except Exception:  # malformed notebooks raise errors of any kind
         raise Broken("is of an old format that cannot be read") from None
     raise Broken(f"is of an old format and larger than {LARGEST_OLD // 1_000_000} MB")
 

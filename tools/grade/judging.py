@@ -26,15 +26,15 @@ from eleven_steps.checks.verdict import Verdict
 
 START = 120  # seconds of work after which a process that is not ready counts as lost
 JUDGING = 60.0  # seconds of work between two questions; an honest answer takes a twentieth
-SHARED = 20  # times as many pass at most: the processor may be shared
+SHARED = 20  # wall time to wait, as a multiple of the limit, because processors may be shared
 LONGEST_REPLY = 10_000_000  # bytes; the gradients of an honest class have a twentieth
-LOOK = 1.0  # seconds between two looks at what it has worked
+LOOK = 1.0  # seconds between two readings of its processor time
 QUESTION, END = b"?", b"."  # how a line from the judge begins
 ODD = "this cannot be looked at."
-MOST_SERVED = 5000  # times that one answer may ask back
+MOST_SERVED = 5000  # most questions that one answer may send back
 WIDEST = 4096  # size of a class that is built for a learner's test
 TEXTS = "kind", "text", "wrong", "gets", "expected", "hint", "exercise", "code"
-FIELDS = (*TEXTS, "line", "step", "mistakes", "reached")  # of a verdict that travel
+FIELDS = (*TEXTS, "line", "step", "mistakes", "reached")  # fields of a verdict that are sent
 LONGEST_TEXT = 600  # characters
 RUNS = "call", "run_clause"  # the questions that run a function or a class: there may be a place
 
@@ -48,7 +48,7 @@ class StandIn:
 
     def __init__(self, carry: Callable[[bytes], bytes]):
         self.carry, self.late, self.noisy, self.failed = carry, False, False, None
-        self.ran = False  # whether it was asked what a function or a class gives
+        self.ran = False  # whether a function or a class of the answer was run
 
     def ask(self, question: str, *arguments: Any) -> Any:
         """Return the reply of the answer, which may be forged.
@@ -70,7 +70,7 @@ class StandIn:
                 break
             came = attempt(serve, sources, fact["wants"])
             if isinstance(came, Failure):
-                came = encode(Failure(came.text))  # its line would tell what the class does
+                came = encode(Failure(came.text))  # the line of code would reveal the class
             fact = self.tell({"served": came})
         if "reply" not in fact:
             raise self.noise()
@@ -179,7 +179,7 @@ def work_through(pipe: Any, memory: int) -> None:
     torch.set_num_threads(1)
     with contextlib.suppress(OSError):  # where the system does not tell what is in use
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        most = pages * resource.getpagesize() + memory  # on top of what is in use now
+        most = pages * resource.getpagesize() + memory  # in addition to the memory in use now
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
     def carry(line: bytes) -> bytes:

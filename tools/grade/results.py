@@ -78,7 +78,7 @@ def results(
 
 
 def rank(submitted: Submission, said: Verdict, name: str) -> tuple[tuple, Verdict, Submission]:
-    """Return how much a notebook counts for an exercise, what is said of it, and the notebook.
+    """Return how much a notebook counts for an exercise, the verdict, and the notebook.
 
     What is wrong with a file that is another notebook is not told.
     """

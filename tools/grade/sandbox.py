@@ -26,18 +26,18 @@ from typing import Any
 import eleven_steps
 
 MODULE = "shut_in"
-BESIDE = (f"{MODULE}.py", "served.py", "wire.py")  # what of the grader runs there
+BESIDE = (f"{MODULE}.py", "served.py", "wire.py")  # files of the grader that run in the sandbox
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts"),
 )
 COURSE, DESK = "/tmp/course", "/tmp/desk"  # as the process sees them
 DESK_SIZE = 100_000_000  # bytes
-LONGEST_LINE = 100_000  # bytes, of all that is no reply
+LONGEST_LINE = 100_000  # bytes, of every line that is not a reply
 MOST_PROCESSES = 64
 NOISE = "wrote what is no answer, to a file descriptor that is not its own"
 TICK = 0.1  # seconds between two looks at the process
-STRETCH = 1.0  # seconds whose work is counted together; without any they were idle
+STRETCH = 1.0  # seconds of one reading; without processor time they were idle
 
 
 def copy_course(folder: Path, whole: bool = False) -> None:
@@ -67,7 +67,7 @@ class Lost(Exception):
 class Isolation:
     """Describe what isolates a process."""
 
-    shut_in: bool  # by bubblewrap; if False, by nothing
+    shut_in: bool  # True: by bubblewrap; False: not isolated
     hidden: tuple[str, ...] = ()  # folders that are not to be seen, even where the system's are
 
 
@@ -130,8 +130,8 @@ class Sandbox:
     """Run a process in a sandbox; memory is the limit for all its processes together."""
 
     looked = 0.0  # when the processes inside were last counted
-    until = math.inf  # when it is lost, whatever it does, in seconds of time.monotonic
-    spent, allowed = 0.0, math.inf  # seconds of work, and those of idling
+    until = math.inf  # hard end, in seconds of time.monotonic
+    spent, allowed = 0.0, math.inf  # seconds of work, and the most allowed
     stretch: tuple[float, float] | None = None  # time and work as this stretch began
 
     def __init__(self, isolation: Isolation, course: Path, memory: int):
@@ -202,7 +202,7 @@ class Sandbox:
         if len(line) > longest:
             raise Lost("returned too much")
         self.count(time.monotonic(), sum(map(work, descendants(self.process.pid))))
-        self.stretch = None  # from now on it waits
+        self.stretch = None  # the sandbox waits from now on
         return line
 
     def look(self, end: float, seconds: float) -> None:

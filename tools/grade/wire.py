@@ -20,10 +20,10 @@ from eleven_steps.checks.asking.isolation import attempt, type_name
 from helpers.attention import MultiHeadAttention
 
 PLACE = "code", "wrong", "gets", "expected", "hint"  # texts of a verdict about a place
-LARGEST_MODULE = 4096  # of each size, to be built anew
+LARGEST_MODULE = 4096  # largest size of a module that is rebuilt
 SIZES = "d_in", "d_out", "context_length", "num_heads"
 DTYPES = {str(kind): kind for kind in vars(torch).values() if isinstance(kind, torch.dtype)}
-KNOWN = {"Case": Case, "Reply": Reply}  # dataclasses that travel, field by field
+KNOWN = {"Case": Case, "Reply": Reply}  # dataclasses that are sent, field by field
 
 
 def encode(value: Any) -> Any:

@@ -32,7 +32,7 @@ def drop_lost_views(model, **_):
                 del data[VIEW]
 
 
-# The server and JupyterLab in it both read this file, and the second is told of the first's hook.
+# The server and JupyterLab in it both read this file, and the second finds the hook of the first.
 warnings.filterwarnings("ignore", "Overriding existing pre_save_hook")
 c = get_config()  # noqa: F821 - Jupyter runs this file with the function in reach
 c.FileContentsManager.pre_save_hook = drop_lost_views

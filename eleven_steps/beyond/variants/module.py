@@ -77,7 +77,7 @@ class VariantAttention(MultiHeadAttention):
 
     Raises:
         TypeError, ValueError: as MultiHeadAttention; or a part is no Part, comes twice, replaces a
-            step that another one replaces, or does not fit the sizes or the other parts.
+            step that a second part replaces, or does not fit the sizes or the other parts.
     """
 
     def __init__(
