@@ -4,6 +4,7 @@ import json
 import os
 
 import handed_in
+from attention_variants import CLASS
 from own_numbers import own
 from renew import COURSE, read
 from test_own_numbers import OWN, answer
@@ -12,33 +13,6 @@ SETUP = "import os, sys, time, torch\nfrom torch import nn\nfrom eleven_steps.ch
 RIGHT = "lambda queries, keys: queries @ keys.transpose(2, 3)"
 WRONG = "lambda queries, keys: keys @ queries.transpose(2, 3)"  # scores_transposed
 
-CLASS = """class Mine(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
-        super().__init__()
-        self.num_heads = num_heads
-        self.head_dim = d_out // num_heads
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.out_proj = nn.Linear(d_out, d_out)
-        self.dropout = nn.Dropout(dropout)
-        self.register_buffer("mask", torch.ones(context_length, context_length).triu(1).bool())
-
-    def forward(self, x):
-        b, num_tokens, d_in = x.shape
-        split = b, num_tokens, self.num_heads, self.head_dim
-        queries = self.W_query(x).view(split).transpose(1, 2)
-        keys = self.W_key(x).view(split).transpose(1, 2)
-        values = self.W_value(x).view(split).transpose(1, 2)
-        scores = queries @ keys.transpose(2, 3)
-        hidden = self.mask[:num_tokens, :num_tokens]
-        scores = scores.masked_fill(hidden, -torch.inf) / self.head_dim**0.5
-        weights = scores.softmax(-1)
-        weights = self.dropout(weights)
-        context = (weights @ values).transpose(1, 2).reshape(b, num_tokens, -1)
-        out = self.out_proj(context)
-        return out
-"""
 UNMASKED = CLASS.replace("Mine", "Unmasked").replace("hidden, -", "hidden & False, -")
 UNNAMED = CLASS.replace("Mine", "Unnamed").replace("head_dim**0.5", "head_dim**0.4")
 TEST = (

@@ -85,21 +85,6 @@ def test_the_right_table_follows_to_the_last_digit_from_the_numbers_that_are_pri
         torch.testing.assert_close(worked_out.mul(100).round().div(100), right, msg=question.name)
 
 
-def test_a_seed_makes_the_same_question_and_another_seed_another():
-    for name in ("scores.table", "class.symptom", "view.straight"):
-        assert make.__wrapped__(name, 5) == make(name, 5) != make(name, 6)
-
-
-def test_a_kind_that_cannot_differ_says_so(monkeypatch):
-    same = bank.Kind("x", "?", "shape scores.scores", ("no_scale", "softmax_twice", "mask_zero"))
-    monkeypatch.setitem(KINDS, "x", same)
-    monkeypatch.setattr(bank, "DRAWS", 2)
-    with pytest.raises(ValueError, match="x: no four options differ with seed 0"):
-        make("x", 0)
-    with pytest.raises(KeyError):
-        make("scores.tables", 0)
-
-
 def test_there_are_forty_kinds_and_twenty_questions_on_every_step():
     assert len(KINDS) >= 40 and len(WRITTEN) >= 20 and not KINDS.keys() & WRITTEN.keys()
     assert {name.partition(".")[0] for name in KINDS} == {*STEPS, "class"}

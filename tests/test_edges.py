@@ -11,7 +11,6 @@ import pytest
 import torch
 from sizes import TELLING, build
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from eleven_steps.beyond.processes import Processes
 from eleven_steps.beyond.variants import GroupedHeads, Rope, VariantAttention
@@ -206,36 +205,6 @@ def test_a_nested_x_gets_a_sentence_that_helps(cls):
 def test_gradients_are_those_of_small_steps(cls):
     mha, x = made(cls, torch.float64)
     assert torch.autograd.gradcheck(mha, [x])
-
-
-@both
-@pytest.mark.parametrize("use_reentrant", [False, True])
-def test_a_checkpointed_pass_has_the_same_gradients(cls, use_reentrant):
-    mha, x = made(cls)
-    right = gradients(mha(x), x, mha)
-    out = checkpoint(mha, x, use_reentrant=use_reentrant)
-    out.square().sum().backward()
-    for found, wanted in zip([x, *mha.parameters()], right, strict=True):
-        torch.testing.assert_close(found.grad, wanted)
-
-
-@old_things
-@both
-def test_functions_of_a_module(cls):
-    mha, x = made(cls)
-    weights = {name: weight.detach() for name, weight in mha.named_parameters()}
-
-    def loss(weights, x):
-        return torch.func.functional_call(mha, weights, (x,)).square().sum()
-
-    found = torch.func.grad(loss)(weights, x.detach())
-    for one, other in zip(found.values(), gradients(mha(x), x, mha)[1:], strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-    rows = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, x.detach()[:, None])
-    torch.testing.assert_close(rows["W_key.weight"].sum(0), found["W_key.weight"])
-    rows = torch.func.jacrev(mha)(x.detach())
-    assert rows.shape == (2, 7, 12, 2, 7, 5)
-    assert (rows[0, 2, :, 0, 3:] == 0).all() and (rows[0, :, :, 1] == 0).all()
 
 
 @old_things

@@ -2,7 +2,6 @@
 
 from html import unescape
 
-import pytest
 from feedback import pages
 from handed_in import Submission
 from named import Person
@@ -55,15 +54,6 @@ def test_what_was_never_handed_in_is_one_line():
     others = {*course_exercises().values()} - {"05_scores"}
     assert all(name in line and page.said.count(name) == 1 for name in others)
     assert [tag for tag, _ in page.tags].count("section") == 3 and "mask.1" not in page.said
-
-
-@pytest.mark.parametrize("late", ["", "late", "3 mins 31 secs late"])
-def test_what_came_late_is_marked(late):
-    said = {"scores.1": Verdict("right", "right.")}
-    page, _ = page_of(['check("scores.1", f)'], said, late=late)
-    assert [line for line in page.said.splitlines() if "handed in" in line] == [
-        f"This was handed in {late}."
-    ] * bool(late)
 
 
 def test_no_name_leads_out_of_the_folder_or_to_the_page_of_another():

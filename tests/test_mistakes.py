@@ -1,16 +1,13 @@
 """The 108 mistakes of the catalogue: each is refused and named, and no two are the same class."""
 
 import itertools
-import re
 
 import pytest
 import torch
-from attention_variants import STYLES, carrier
 from said import assert_formed, words
 from sampled import sampled
 
-from eleven_steps.checks import check, check_attention, show_lines, wrong_class
-from eleven_steps.checks.asking.cases import MAIN
+from eleven_steps.checks import check_attention, show_lines, wrong_class
 from eleven_steps.checks.asking.isolation import attempt
 from eleven_steps.checks.changes import PARTS
 from eleven_steps.checks.contract import CONTRACT, Clause, asked, equal
@@ -61,19 +58,6 @@ def test_each_is_named_where_the_line_is_looked_for(identifier):
         assert verdict.code.partition("  # ")[0] in wrong
 
 
-@sampled("identifier", [*MISTAKES])
-def test_each_is_named_in_classes_that_are_written_otherwise(identifier):
-    named(carrier("functional", identifier), identifier)
-
-
-@sampled("identifier", [*MISTAKES], each=32)
-def test_each_is_named_where_other_functions_of_torch_do_it(identifier):
-    wrong = set(edited_source(identifier).splitlines()) - set(edited_source().splitlines())
-    its_own_line = any(plain in line for line in wrong for plain in STYLES["moved"])
-    if its_own_line or play(MAIN, identifier).failure:
-        named(carrier("moved", identifier), identifier)
-
-
 def seen(cls, run=asked):
     """What a class gives, clause by clause."""
     for clause in CONTRACT:
@@ -92,13 +76,6 @@ def test_no_two_are_the_same_class():
     for one, other in itertools.combinations(made, 2):
         pairs = zip(made[one], made[other], CONTRACT, strict=True)
         assert not all(itertools.starmap(alike, pairs)), f"{one} and {other} come to the same"
-
-
-@every("mistakes", [("keys_from_W_query", "no_scale"), ("no_mask", "no_transpose_back")])
-def test_two_together_are_refused_and_not_at_a_step_after_both(mistakes):
-    verdict = check_attention(wrong_class(*mistakes))
-    assert not verdict.passed, verdict
-    assert verdict.step <= max(step for name in mistakes for step in MISTAKES[name].steps), verdict
 
 
 def test_a_mistake_is_named_in_an_encoder_too():
@@ -145,14 +122,3 @@ def test_every_named_line_is_used_and_every_edit_fits(lines, mistakes):
         edits, shown = edits_of(name), show_lines(name)
         assert all(new != old for old, new in edits.items()), name
         assert attempt(edited_source, name) != edited_source() and "+ " in shown, name
-
-
-def test_a_sentence_says_what_is_wrong_once():
-    every_one = [*MISTAKES.values(), *CHANGE_MISTAKES.values()]
-    texts = [mistake.sentence for mistake in every_one]
-    assert len({*texts}) == len(texts)
-    assert not [text for text in texts if not re.search(r"[.?]$", text)]
-
-
-def test_a_class_in_progress_with_a_mistake_is_told_its_name():
-    assert check("your_class.1", wrong_class("no_scale"), record=False).step == 7

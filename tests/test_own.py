@@ -43,24 +43,6 @@ def only_three(self, x):
     return MultiHeadAttention.forward(self, x)
 
 
-class KeepsThePast(MultiHeadAttention):
-    """Right, with a mask that is True where a token may look."""
-
-    def __init__(self, *sizes, **options):
-        super().__init__(*sizes, **options)
-        self.mask = ~self.mask
-
-    def _load_from_state_dict(self, state, prefix, *rest):
-        torch.nn.Module._load_from_state_dict(self, state, prefix, *rest)
-
-    def forward(self, x):
-        mask, self.mask = self.mask, ~self.mask
-        try:
-            return super().forward(x)
-        finally:
-            self.mask = mask
-
-
 def states(reading):
     return "".join(
         {"done": "#", "wrong": "x", "next": ">", "dark": "."}[s.state] for s in reading.steps
@@ -160,11 +142,6 @@ def test_it_says_what_the_trained_model_says():
             assert all(len(look) == len(each["words"]) for look in state["arcs"])
     whole, *_, last = spoken[0]["states"]
     assert whole["next"][0] == ["Bert", 0.99] and last["next"][0][1] < 0.2
-
-
-def test_a_class_keeps_its_own_mask():
-    spoken = sliders.explore_class(read_class(KeepsThePast)).data["voice"]
-    assert spoken[0]["states"][0]["next"][0] == ["Bert", 0.99]
 
 
 def test_a_class_that_fails_at_a_sentence_says_so():

@@ -200,28 +200,6 @@ def test_a_process_that_ends_ends_the_other_with_one_sentence(how, where, said, 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("before", "told"),
-    [
-        (
-            "time.sleep(60)",
-            r"no sign of life from process 1 within 20 .*\(process 0 answered\): all 2",
-        ),
-        (
-            "worker.join = lambda **about: time.sleep(60)",
-            "no meeting with processes 0, 1 within 20",
-        ),
-    ],
-)
-def test_a_process_that_never_starts_or_meets_is_told(monkeypatch, before, told):
-    late = "import json, sys, time\nimport eleven_steps.beyond.processes.worker as worker\n"
-    late += f"if json.loads(sys.argv[1])['place'] == 1:\n    {before}\n"
-    monkeypatch.setattr(processes.group, "WORK", late + "worker.main()")
-    with pytest.raises(RuntimeError, match=told):
-        Processes(2, seconds=20)
-
-
-@pytest.mark.nightly
 def test_an_interrupt_ends_them():
     group = Processes(1)
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -265,11 +243,3 @@ def test_nothing_is_left_of_a_kernel_that_is_killed():
     while any(map(runs, pids)) and time.monotonic() < end:
         time.sleep(0.05)
     assert not any(map(runs, pids)) and not os.path.exists(folder)
-
-
-@pytest.mark.nightly
-def test_groups_do_not_get_in_each_others_way():
-    with Processes(1) as one, Processes(1) as other:
-        assert one.run(dist.get_rank) == other.run(dist.get_rank) == [0]
-        with pytest.raises(ValueError, match="shares has 2 entries for 1 processes"):
-            one.run(dist.get_rank, shares=[1, 2])

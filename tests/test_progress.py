@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import resource
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import renew
 from eleven_steps.checks import check, progress
 from eleven_steps.checks.answers import EXERCISES
 from eleven_steps.checks.exercises import TASKS
-from eleven_steps.pictures.done import draw_progress
 
 RIGHT, WRONG = 43, 42  # answers to scores.2
 
@@ -141,28 +139,6 @@ def test_the_picture_says_in_words_what_is_done(path):
     assert progress.picture().svg.count("✓") == len(EXERCISES)
 
 
-def test_notebooks_are_renewed_and_tested_as_if_nothing_were_done():
-    kept = progress.file()
-    assert kept.name == "progress.json" and not kept.exists()
-    assert kept.parent.is_dir() and not kept.is_relative_to(renew.NOTEBOOKS.parent)
-
-
-GROUPS = {"view": ["view.1", "view.2"], "mask": ["mask.1"], "sheet": [f"sheet.{n}" for n in "1234"]}
-
-
-@pytest.mark.parametrize(
-    "groups",
-    [GROUPS, {"a": ["a.1"]}, {"a": list("abcd")}, {"a": list("abcdefghijklm"), "b": list("nopq")}],
-    ids=len,
-)
-def test_every_box_has_its_own_place_inside_the_picture(groups):
-    picture = draw_progress([], groups)
-    boxes = re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"', picture.body)
-    corners = [(int(x) + int(w), int(y) + int(h)) for x, y, w, h in boxes]
-    assert len(set(corners)) == len(corners) == sum(map(len, groups.values()))
-    assert all(right <= picture.width and low <= picture.height for right, low in corners)
-
-
 # Killed kernels, tabs, shared folders
 
 RECORD = """
@@ -197,16 +173,6 @@ def test_a_kernel_that_is_killed_while_it_writes_loses_nothing(tmp_path):
             told = [line.split()[0] for line in kernel.stdout]
         assert {f"made.{round_}000", *told} <= set(done(path))
     assert len(done(path)) < 2700, "it was never killed in the middle"
-
-
-@pytest.mark.nightly
-def test_two_tabs_at_once_lose_nothing(tmp_path):
-    path, names = tmp_path / "progress.json", sorted(EXERCISES)
-    tabs = [recording(*names[start::2], path=path) for start in (0, 1)]
-    for tab in tabs:
-        said, _ = tab.communicate()
-        assert tab.returncode == 0, said
-    assert sorted(done(path)) == names
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 import asyncio
 import os
-import shutil
-import subprocess
-import sys
 
 import nbformat
 import pytest
@@ -72,25 +69,3 @@ def test_the_environment_is_given_back_whatever_happens(monkeypatch):
         assert os.environ["PYTHONPATH"].endswith(f"{os.pathsep}of one's own")
         raise KeyboardInterrupt
     assert dict(os.environ) == before
-
-
-@pytest.mark.nightly
-def test_another_checkout_renews_and_tests_its_own_code(tmp_path):
-    """Two checkouts, one environment, in which one of them is installed."""
-    root = renew.NOTEBOOKS.parent
-    for name in ("helpers", "eleven_steps", "tools", "data"):
-        shutil.copytree(root / name, tmp_path / name)
-    (tmp_path / "tests").mkdir()
-    for name in ("conftest.py", "pyproject.toml", "tests/kernels.py"):
-        shutil.copy(root / name, tmp_path / name)
-    lesson = tmp_path / "notebooks" / "lesson.ipynb"
-    lesson.parent.mkdir()
-    source = "from helpers.trace import STEPS\nprint(STEPS)"
-    nbformat.write(new_notebook(cells=[new_code_cell(source)]), lesson)
-    (tmp_path / "helpers" / "trace.py").write_text("STEPS = 'of the copy'\n")
-    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    for tool in (["tools/renew.py"], ["-m", "pytest", "-q", str(lesson)]):
-        command = [sys.executable, *tool]
-        done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert renew.read(lesson).cells[0].outputs[0].text == "of the copy\n"

@@ -188,13 +188,3 @@ def test_without_a_terminal_that_can_show_it_all_is_said(judged, monkeypatch):
     said = kept.getvalue().decode()
     assert said.startswith("? neither: not judged\n") and "\x1b" not in said
     assert r"\u2713 right: right" in said
-
-
-def test_colour_is_for_a_terminal(judged, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    judged(["right"])
-    assert capsys.readouterr().out.startswith("\x1b[1;32m✓")
-    monkeypatch.setenv("NO_COLOR", "1")
-    judged(["right"])
-    assert capsys.readouterr().out.startswith("✓")

@@ -38,23 +38,7 @@ def test_an_empty_field_is_the_lectures_step():
         assert (small.W_query.bias is not None) == ("biases" in model.steps().get(2, ""))
 
 
-def test_windows_forget_what_they_hide():
-    mistral, gemma = MODELS["Mistral 7B"], MODELS["Gemma 2 9B"]
-    assert mistral.kept_of(8192) == 32 * 4096 * mistral.kept_in()
-    assert gemma.kept_of(8192) == 21 * (4096 + 8192) * gemma.kept_in()
-    assert gemma.kept_of(100) == 42 * 100 * gemma.kept_in()
-    assert MODELS["Llama 3 8B"].kept_of(8192) == 32 * 8192 * MODELS["Llama 3 8B"].kept_in()
-    assert gemma.kept_of(8192, rolling=False) == 42 * 8192 * gemma.kept_in()
-
-
 SMALL = {name: model.shrunk(1, 8) for name, model in MODELS.items()}
-
-
-def test_a_layer_has_a_window_where_the_model_has_one():
-    windows = {name: model.build(6).part(Window) for name, model in SMALL.items() if model.window}
-    both = {"Mistral 7B": Window(4096), "DeepSeek-V4 Flash": Window(128)}
-    others = ["Gemma 2 9B", "Gemma 3 4B", "gpt-oss 20B", "Gemma 4 E2B", "Gemma 4 12B"]
-    assert windows == both | dict.fromkeys(others)
 
 
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if not model.pool])

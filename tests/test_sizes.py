@@ -51,31 +51,6 @@ def test_real_models_are_counted(model):
     assert counted == model.parameters_counted
 
 
-@pytest.mark.nightly
-def test_a_small_gpt2_has_the_parameters_of_the_formula():
-    transformers = pytest.importorskip("transformers")
-    config = transformers.GPT2Config(
-        n_embd=8, n_head=2, n_positions=5, n_layer=3, vocab_size=11, attn_implementation="sdpa"
-    )
-    counted = count_parameters(transformers.GPT2LMHeadModel(config))
-    assert counted == model_parameters(11, 5, 8, 3)
-
-
-class Steps(torch.nn.Module):
-    """Hold two tensors of x's size at a time, and views that need no memory."""
-
-    def forward(self, x):
-        first = x * 2
-        second = first + 1
-        del first
-        return second.view(10, -1).T * 3
-
-
-def test_memory_is_the_most_that_is_held_at_a_time():
-    assert count_memory(Steps(), torch.zeros(1000)) == 2 * 1000 * 4
-    assert count_memory(torch.nn.Flatten(), torch.zeros(2, 5, 100)) == 0
-
-
 def test_the_explicit_class_holds_its_weights_twice_and_the_fused_never():
     mha, x = on_meta(64, 4, 2048)
     weights = weights_memory(1, 4, 2048)

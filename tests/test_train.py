@@ -6,28 +6,8 @@ import train
 
 from eleven_steps.beyond import ablate, moments
 from eleven_steps.beyond.grammar import make_stories, read
-from eleven_steps.beyond.tiny import TinyModel, measure, story_loss
+from eleven_steps.beyond.tiny import TinyModel, measure
 from helpers import examples
-
-
-@pytest.mark.nightly
-def test_training_lowers_the_loss_and_is_the_same_for_the_same_seed():
-    trained, stories = [], make_stories(100, 0)
-    for _ in range(2):
-        torch.manual_seed(0)
-        model = TinyModel()
-        before = story_loss(model, stories).item()
-        assert list(train.train(model, stories, seed=0, steps=20)) == list(range(21))
-        assert story_loss(model, stories).item() < before - 0.2
-        trained.append(model.unembedding.weight)
-    assert torch.equal(*trained)
-
-
-def test_what_is_no_number_is_not_stored(tmp_path):
-    answers = {0: dict.fromkeys(ablate.ASKED, 1.0) | {"control": float("nan")}}
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        train.store_seeds(answers, tmp_path / "seeds.json")
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_stored_is_read_again(tmp_path, monkeypatch):

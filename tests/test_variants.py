@@ -142,15 +142,6 @@ def test_heads_are_of_any_width(name, out_features, head_dim, out_bias):
     assert (mha.head_dim, mha.d_out) == (head_dim, HEADS * head_dim)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ["many", "other", "cap"])
-def test_compiles_into_one_graph(name):
-    mha, x = make(PARTS[name][0])
-    torch._dynamo.reset()
-    compiled = torch.compile(mha, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x), mha(x), rtol=1e-4, atol=1e-5)
-
-
 def test_bad_calls_are_refused():
     mha, x = make([])
     cached = mha.plus(kept := Cache())
