@@ -1,10 +1,10 @@
 """Ask the judge about every case of ledger.csv, and count by group what it says.
 
-    python tests/ledger.py [--group G] [--every K] [--start I] [--sealed] [--out FILE] [--write]
+    python tests/ledger.py [--group G] [--every K] [--sealed] [--out FILE]
 
 A row says what is typed in a right class or answer, which step and line a judge should name, and
 what the judge said when the row was written. --sealed asks the rows of ledger_sealed.csv. FILE gets
-one row for each case asked, with the message. --write stores what is said in the ledger.
+one row for each case asked, with the message.
 """
 
 import argparse
@@ -38,22 +38,14 @@ FOLDER, NUMBERS = tempfile.TemporaryDirectory(), itertools.count()
 LIMIT = 60  # seconds for each case
 SAID = "passed", "said_step", "said_line", "mistake", "same"
 LAYERS = "W_query", "W_key", "W_value", "out_proj"
-SIZES = [(2, 7, 5, 12, 9, 0.0, 3, False), (3, 4, 6, 8, 4, 0.0, 4, True)]
-SIZES += [(1, 6, 10, 6, 8, 0.0, 1, False), (2, 5, 8, 8, 5, 0.0, 2, True)]
-SIZES += [(2, 1, 3, 4, 3, 0.0, 2, False)]
 FIGURES = "right step", "right line", "wrong that pass", "named, different"
 FIGURES += "right that are refused", "no verdict"
 
 
-def path_of(sealed):
-    """Return the file of the ledger, or of the part that is opened at the end."""
-    return HERE / f"ledger{'_sealed' * sealed}.csv"
-
-
 def rows(sealed=False):
     """Return the rows of the ledger, or of the part that is opened at the end."""
-    with path_of(sealed).open(encoding="utf-8", newline="") as file:
-        return [*csv.DictReader(file)]
+    text = (HERE / f"ledger{'_sealed' * sealed}.csv").read_text("utf-8")
+    return [*csv.DictReader(text.splitlines())]
 
 
 @functools.cache
@@ -164,33 +156,6 @@ def packed(mha):
     return state
 
 
-def outputs(cls):
-    """Return what a class gives at some sizes, None where it raises."""
-    found = []
-    for b, num_tokens, d_in, *sizes in SIZES:
-        try:
-            module = cls(d_in, *sizes).eval()
-            torch.manual_seed(5)
-            for layer in LAYERS:
-                for parameter in getattr(module, layer).parameters():
-                    nn.init.normal_(parameter)
-            with torch.no_grad():
-                found.append(module(torch.randn(b, num_tokens, d_in)) + 0.0)
-        except Exception:
-            found.append(None)
-    return found
-
-
-def alike(ones, others):
-    """Tell whether two classes give the same outputs, and raise at the same sizes."""
-    return all(
-        one is other
-        if one is None or other is None
-        else one.shape == other.shape and torch.allclose(one, other, 1e-4, 1e-4, True)
-        for one, other in zip(ones, others, strict=True)
-    )
-
-
 def ask(row):
     """Return the judge's verdict on a case, as columns of the ledger."""
     group, _, case = row["id"].partition(" ")
@@ -208,7 +173,8 @@ def ask(row):
     line = getattr(verdict, "line", None) or (found[1] if found else "")
     same = ""
     if verdict.mistake and group in ("mutants", "slips", "planted") and not row["declared"]:
-        same = int(alike(outputs(checks.wrong_class(verdict.mistake)), outputs(answer)))
+        wrong = checks.wrong_class(verdict.mistake)
+        same = int(checks.check_attention(answer, reference=wrong).passed)
     columns = int(verdict.passed or far), step or "", line, verdict.mistake or "", same
     return dict(zip(SAID, map(str, columns), strict=True)) | {"message": str(verdict)}
 
@@ -291,32 +257,19 @@ def summary(said):
     return "\n".join(lines)
 
 
-def write(path, columns, table):
-    """Write rows into a CSV file."""
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--group")
     parser.add_argument("--every", type=int, default=1)
-    parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--sealed", action="store_true")
     parser.add_argument("--out", default="/dev/null")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    ledger = rows(options.sealed)
-    chosen = [row for row in ledger if options.group in (None, row["group"])]
-    said = []
-    for row in asked(chosen[options.start :: options.every]):
-        said.append(row)
-        write(options.out, [*row], said)  # after each case, because a slow judge may be stopped
-    if options.write:
-        new = {row["id"]: row for row in said}
-        write(path_of(options.sealed), [*ledger[0]], [new.get(row["id"], row) for row in ledger])
+    chosen = [row for row in rows(options.sealed) if options.group in (None, row["group"])]
+    said = [*asked(chosen[:: options.every])]
+    with Path(options.out).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*said[0]], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(said)
     print(summary(said))
 
 

@@ -152,25 +152,6 @@ def test_the_lectures_checkpoint_loads_and_gives_its_results(change, assign, pla
     assert set(state_dict) == given_keys
 
 
-@pytest.mark.parametrize("assign", [False, True])
-@pytest.mark.parametrize("qkv_bias", [False, True])
-@pytest.mark.parametrize("prefix", ["", "block."])
-def test_explicit_and_fused_exchange_checkpoints_both_ways(prefix, qkv_bias, assign):
-    pair = []
-    for cls in (MultiHeadAttention, FusedMultiHeadAttention):
-        torch.manual_seed(123)
-        pair.append(cls(5, 12, 9, 0.0, num_heads=3, qkv_bias=qkv_bias))
-    for one, other in zip(*(module.parameters() for module in pair), strict=True):
-        assert torch.equal(one, other)  # the same seed, the same weights
-    x = torch.randn(2, 7, 5)
-    for source, target in (pair, reversed(pair)):
-        for parameter in source.parameters():
-            nn.init.normal_(parameter)
-        parents = [nn.ModuleDict({"block": m}) if prefix else m for m in (source, target)]
-        parents[1].load_state_dict(parents[0].state_dict(), strict=True, assign=assign)
-        torch.testing.assert_close(target(x), source(x), rtol=1e-5, atol=1e-5)
-
-
 @every_kind
 def test_dynamo_sees_one_graph(kind):
     torch.manual_seed(0)

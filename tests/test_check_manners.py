@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 import warnings
-import weakref
 from importlib import import_module
 
 import numpy as np
@@ -187,37 +186,6 @@ def test_what_does_not_end_is_stopped(where, act, monkeypatch):
     if act is forever:
         for name in ("scores.1", "the_test.1"):
             assert check(name, act, record=False).kind == "error"
-
-
-class Thing:
-    pass
-
-
-def in_a_callback(module, x):
-    """Whatever is raised while the callback of a weak reference runs, Python drops."""
-    while True:
-        thing = Thing()
-        kept = weakref.ref(thing, lambda _: sum(range(1000)))
-        del thing, kept
-
-
-def interrupted_in_a_callback(module, x):
-    thing = Thing()
-    kept = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
-    del thing
-    while kept:
-        pass
-
-
-def test_what_rings_where_python_drops_it_rings_again(monkeypatch):
-    stop_after(0.1, monkeypatch)
-    dropped = []
-    monkeypatch.setattr("sys.unraisablehook", dropped.append)
-    assert "0.1 seconds" in check_attention(acting("forward", in_a_callback)).message
-    stop_after(60, monkeypatch)
-    with pytest.raises(KeyboardInterrupt):
-        check_attention(acting("forward", interrupted_in_a_callback))
-    assert not dropped
 
 
 def test_what_does_not_end_is_stopped_in_another_thread(monkeypatch):

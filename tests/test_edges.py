@@ -5,14 +5,12 @@
 import copy
 import io
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from sizes import TELLING, build
 from torch import nn
 
-from eleven_steps.beyond.processes import Processes
 from eleven_steps.beyond.variants import GroupedHeads, Rope, VariantAttention
 from helpers.attention import *
 from helpers.trace import trace
@@ -32,18 +30,6 @@ def made(cls, dtype=torch.float32, **options):
 
 def gradients(out, x, mha):
     return torch.autograd.grad(out.square().sum(), [x, *mha.parameters()])
-
-
-@old_things
-@three
-def test_quantized_layers_are_used(cls):
-    mha, x = made(cls)
-    quantized = torch.ao.quantization.quantize_dynamic(mha, {nn.Linear})
-    assert not isinstance(quantized.W_query, nn.Linear)
-    with torch.no_grad():
-        torch.testing.assert_close(quantized(x), mha(x), atol=0.05, rtol=0.1)
-    with pytest.raises(ValueError, match="4 features per token, but d_in is 5"):
-        quantized(x[..., :4])
 
 
 def wrapped(mha, x):
@@ -133,23 +119,6 @@ def test_a_mask_of_ones_own_stays_when_the_module_is_moved():
 
 
 @both
-def test_threads_may_trace_and_run_at_once(cls):
-    mha, x = made(cls)
-    right, steps = mha(x), trace(mha, x)
-    with ThreadPoolExecutor(4) as pool:
-        jobs = [
-            pool.submit(trace if job % 2 else mha, *([mha] * (job % 2)), x) for job in range(80)
-        ]
-    for job in jobs:
-        found = job.result()
-        if isinstance(found, list):
-            for one, other in zip(found, steps, strict=True):
-                assert all(torch.equal(t, other.tensors[n]) for n, t in one.tensors.items())
-        else:
-            torch.testing.assert_close(found, right)
-
-
-@both
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("how", ["autocast", "converted"])
 def test_half_the_bits_give_nearly_the_same(cls, dtype, how):
@@ -208,22 +177,6 @@ def test_gradients_are_those_of_small_steps(cls):
 
 
 @old_things
-def test_second_derivatives_need_the_explicit_class():
-    mha, x = made(MultiHeadAttention, torch.float64)
-    assert torch.autograd.gradgradcheck(mha, [x[:1, :3]])
-    pushed = torch.func.jvp(mha, (x.detach(),), (torch.ones_like(x),))[1]
-    torch.testing.assert_close(
-        pushed, torch.func.jacrev(mha)(x.detach()).sum((3, 4, 5)), rtol=1e-8, atol=1e-8
-    )
-    fused, x = made(FusedMultiHeadAttention)
-    (first,) = torch.autograd.grad(fused(x).sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="derivative for .*attention.* is not implemented"):
-        first.sum().backward()
-    with pytest.raises(NotImplementedError, match="forward AD"):
-        torch.func.jvp(fused, (x.detach(),), (torch.ones_like(x),))
-
-
-@old_things
 @pytest.mark.nightly
 @both
 def test_inductor_compiles_it_into_one_graph_with_its_gradients(cls):
@@ -236,31 +189,3 @@ def test_inductor_compiles_it_into_one_graph_with_its_gradients(cls):
         strict=True,
     ):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-
-
-def train(x, mha, how):
-    """Return the loss after one step and the gradient of W_key, as a rank of several sees them."""
-    if how == "ddp":
-        module = nn.parallel.DistributedDataParallel(mha)
-    else:
-        from torch.distributed.fsdp import fully_shard
-
-        module = fully_shard(mha)
-    module(x).square().mean().backward()
-    grad = mha.W_key.weight.grad
-    return grad.full_tensor() if hasattr(grad, "full_tensor") else grad
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("how", ["ddp", "fsdp2"])
-@both
-def test_each_rank_has_a_part_of_the_batch(cls, how):
-    mha, x = made(cls)
-    x = x.detach()
-    mha(x).square().mean().backward()
-    right = mha.W_key.weight.grad.clone()
-    mha.zero_grad()
-    with Processes(2) as group:
-        found = group.run(train, mha, how, shares=[x[:1], x[1:]])
-    for grad in found:
-        torch.testing.assert_close(grad, right)

@@ -94,12 +94,6 @@ def test_what_is_to_be_repaired_is_not_named(identifier):
     outcome = tried(identifier, run(cells(identifier)[0].source))
     assert outcome.kind == "unfinished" and outcome.mistake is None
     assert str(outcome) == f"○ {identifier}: not repaired yet, it still does what it did."
-    # The function is wrong only through what it was planted with.
-    task = TASKS[identifier]
-    assert task.ships in cells(identifier)[0].source
-    scenes = [play(case) for case in task.cases]
-    slip = task.slips[0]
-    assert any(repr(task.slipped(slip, s)) != repr(task.answer(s)) for s in scenes)
 
 
 def count(d_in=768, d_out=768, heads=12, **bias):

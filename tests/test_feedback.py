@@ -47,15 +47,6 @@ def test_a_page_loads_nothing_and_links_the_notebooks_and_the_step():
     assert "a" not in dict(alone.tags) and "06_mask" in alone.said
 
 
-def test_what_was_never_handed_in_is_one_line():
-    said = {"scores.1": Verdict("right", "right.")}
-    page, _ = page_of(['check("scores.1", f)'], said, [*course_exercises()])
-    (line,) = [line for line in page.said.splitlines() if "06_mask" in line]
-    others = {*course_exercises().values()} - {"05_scores"}
-    assert all(name in line and page.said.count(name) == 1 for name in others)
-    assert [tag for tag, _ in page.tags].count("section") == 3 and "mask.1" not in page.said
-
-
 def test_no_name_leads_out_of_the_folder_or_to_the_page_of_another():
     said = {"scores.1": Verdict("missing", "none.")}
     students = "a/b", "a_b", "a%2Fb", "..", "a" * 240 + "1", "a" * 240 + "2", "Zo\u00eb"

@@ -67,19 +67,6 @@ print(load_example("words").rows["embedding"][0])
 
 
 @pytest.mark.nightly
-def test_no_other_name_is_taken_and_theirs_is_found_first(installed, tmp_path):
-    names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
-    assert names == {"eleven_steps"}
-    (tmp_path / "helpers").mkdir()
-    (tmp_path / "helpers" / "__init__.py").touch()
-    code = (
-        "from eleven_steps.checks import check_attention; import helpers; print(helpers.__file__)"
-    )
-    for place in installed, ROOT:  # theirs stands where they are, ours where it is installed
-        assert Path(run(code, tmp_path, place).strip()).parent == tmp_path / "helpers"
-
-
-@pytest.mark.nightly
 def test_a_notebook_finds_helpers_where_the_folder_itself_is_installed(tmp_path):
     """As requirements.txt does, with -e: it is found, behind any other of that name."""
     source = tmp_path / "course"

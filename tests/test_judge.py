@@ -173,12 +173,3 @@ def test_without_its_source_a_class_is_put_at_a_step_and_no_line(edit):
     bare, known = (check_attention(edited([edit], filed)) for filed in (False, True))
     assert not bare.passed and not bare.line and known.line
     assert_formed(bare)
-
-
-def test_a_verdict_is_shown_as_a_box_and_as_text():
-    verdicts = [check_attention(edited([("/ self.head_dim**0.5", "")])) for _ in range(2)]
-    bundle, again = (verdict._repr_mimebundle_() for verdict in verdicts)
-    assert set(bundle) == {"text/plain", "text/html"} and bundle == again
-    assert bundle["text/plain"].startswith("✗ step 7 (softmax)")
-    assert "var(--jp-" in bundle["text/html"]
-    assert 'aria-label="Verdict: not yet"' in bundle["text/html"]

@@ -5,8 +5,8 @@ import re
 import ledger
 import pytest
 
-# By group: the least share of its wrong cases that are put at their step or line. None may pass, and
-# no right case may be refused.
+# By group: the least share of its wrong cases that are put at their step or line. None may pass,
+# and no right case may be refused.
 FLOORS = {
     "mutants": 0.99,
     "slips": 0.93,

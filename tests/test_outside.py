@@ -21,7 +21,3 @@ def test_names_of_its_own_are_not_the_notebooks():
         return layer, scale
 
     assert names_read(function)["names"] == []
-
-
-def test_of_what_has_no_code_nothing_is_known():
-    assert names_read(torch.softmax) == names_read(None) == {"names": [], "called": []}

@@ -90,30 +90,6 @@ def test_the_tensors_are_its_own():
     assert own["code"].startswith("def forward(") and not own["shapes"]
 
 
-def test_what_has_another_shape_is_laid_out_in_that_shape():
-    reading = read_class(wrong_class("view_straight"))
-    view = sliders.explore_class(reading)
-    own = view.data["stage"]["own"]
-    assert own["shapes"][0] == ["queries", "(1, 2, 3, 3)", "(1, 3, 2, 3)"]
-    assert own["open"] == 3 and own["shape"] == [1, 2, 3, 3] and not view.data["tables"]
-    for name, tensor in reading.steps[2].tensors.items():
-        assert torch.equal(unpacked(own["tensors"][name]["numbers"]), tensor.flatten())
-
-
-def test_what_has_no_place_stands_in_tables():
-    reading = read_class(wrong_class("view_straight"))
-    cut = {name: tensor[:, :1] for name, tensor in reading.steps[2].tensors.items()}
-    reading.steps[2].tensors.clear()
-    reading.steps[2].tensors.update(cut)
-    view = sliders.explore_class(reading)
-    assert [each["title"] for each in view.data["tables"]] == [
-        f"{name} (1, 1, 3, 3)" for name in ("queries", "keys", "values")
-    ]
-    assert "tensors" not in view.data["stage"]["own"]
-    view = sliders.explore_class(read_class(FusedMultiHeadAttention))
-    assert view.data["stage"]["own"]["open"] is None and view.data["stage"]["own"]["other"]
-
-
 def next_shares(model, tokens, off):
     """Read tokens by hand, the context of the head that is off set to 0 before out_proj."""
     x = model.embedding(tokens)

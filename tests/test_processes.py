@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from itertools import accumulate
 
@@ -197,15 +196,6 @@ def test_a_process_that_ends_ends_the_other_with_one_sentence(how, where, said, 
     assert not any(map(runs, ours))
     with pytest.raises(RuntimeError, match=r"have ended: start Processes\(2\)"):
         group.run(dies, how, 0)
-
-
-@pytest.mark.nightly
-def test_an_interrupt_ends_them():
-    group = Processes(1)
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        group.run(waits, 60)
-    assert not group.running
 
 
 def waits(seconds):

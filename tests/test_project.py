@@ -160,12 +160,6 @@ def test_copies_are_never_overwritten(tmp_path):
     assert nbformat.read(mine / "01.ipynb", as_version=4).cells == copy.cells
 
 
-def test_the_address_that_is_printed_opens_the_first_notebook(tmp_path):
-    root, url = lab.opening(tmp_path / "00_start_here.ipynb")
-    assert root == f"--ServerApp.root_dir={tmp_path}"
-    assert url == "--LabApp.default_url=/lab/tree/00_start_here.ipynb"
-
-
 def test_student_copies_have_no_solutions():
     tag = {"tags": ["solution"]}
     cells = [

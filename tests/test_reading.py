@@ -1,10 +1,8 @@
 """What a notebook shows besides pictures: source code, short errors, tables."""
 
 import json
-import re
 import sys
 import types
-from html import escape
 
 import torch
 from torch import nn
@@ -13,7 +11,6 @@ from eleven_steps.checks import check_attention
 from eleven_steps.pictures import draw_source
 from helpers import errors
 from helpers.attention import MultiHeadAttention
-from helpers.table import show_table
 
 
 def test_source_that_is_shown_still_runs():
@@ -56,13 +53,6 @@ def test_showing_errors_short_needs_a_notebook(monkeypatch):
     except RuntimeError as error:
         errors.show(shell, *sys.exc_info())
         assert calls[-1][1] is error
-
-
-def test_html_and_text_hold_the_same_and_the_html_escapes():
-    table = show_table({"a < b": [1.5, 2.5], "what": ["<b>", "&"]})
-    assert re.sub(r"<[^>]+>", " ", table.html).split() == escape(str(table)).split()
-    assert table.html.count('scope="col"') == 2
-    assert table._repr_mimebundle_() == {"text/html": table.html, "text/plain": str(table)}
 
 
 def test_a_class_in_which_nothing_is_written_is_not_called_wrong():

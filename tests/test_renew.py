@@ -1,7 +1,6 @@
 """Renewing a notebook twice changes nothing, and measured times stay until their code changes."""
 
 import asyncio
-import os
 
 import nbformat
 import pytest
@@ -58,14 +57,3 @@ def test_a_failing_notebook_is_named_and_left_alone(tmp_path, capsys):
     assert asyncio.run(renew.for_each([path], renew.renew)) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err
     assert path.read_text("utf-8") == before
-
-
-def test_the_environment_is_given_back_whatever_happens(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", "of one's own")
-    monkeypatch.delenv(renew.PROGRESS, raising=False)
-    before = dict(os.environ)
-    with pytest.raises(KeyboardInterrupt), renew.as_shipped():
-        assert dict(os.environ).keys() - before.keys() == {renew.PROGRESS}
-        assert os.environ["PYTHONPATH"].endswith(f"{os.pathsep}of one's own")
-        raise KeyboardInterrupt
-    assert dict(os.environ) == before

@@ -105,28 +105,6 @@ def theirs(tmp_path_factory):
     return folder
 
 
-HAVE_OUR_NAMES = {  # of what the checks themselves import, and of each other
-    "helpers.attention:MultiHeadAttention": "wrong",
-    "random.py:Attention": "wrong",
-    "use.py:MultiHeadAttention": "wrong",
-    "helpers/attention.py:MultiHeadAttention": "wrong",
-    "numpy/model.py:Attention": "wrong",
-    "numpy/__init__.py:Attention": "wrong",
-    "torch.nn:MultiheadAttention": "not judged",
-    "theirs.py:declared": "right",
-    "theirs.py:SelfAttention": "not judged",
-    "right/model.py:Attention": "right",
-    "wrong/model.py:Attention": "wrong",
-}
-
-
-@pytest.mark.nightly
-def test_a_file_is_the_one_at_its_path_whatever_else_has_its_name(theirs):
-    said = verdicts(ask(theirs, "--json", *HAVE_OUR_NAMES))
-    assert [each["verdict"] for each in said] == [*HAVE_OUR_NAMES.values()], said
-    assert {each["step"] for each in said} == {None, 6}
-
-
 def test_what_cannot_be_judged_stops_no_other_and_says_why(theirs):
     why = {
         "boom.py:A": r"RuntimeError: a driver is \\x1b\[2J missing in `raise",

@@ -2,16 +2,12 @@
 
 # ruff: noqa: F403, F405 - every part there is
 
-import re
-
 import pytest
 import renew
 import torch
 
 from eleven_steps.beyond.since import load_since
 from eleven_steps.beyond.variants import *
-from eleven_steps.sliders import explore_cache
-from helpers.trace import trace
 
 MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
 
@@ -48,16 +44,3 @@ def test_a_model_keeps_what_the_table_says(name):
     built = small.build(6).plus(cache)
     built(torch.randn(1, 6, small.d_model))
     assert cache.nbytes == 4 * 6 * small.kept_in(in_window=small.window_layers == small.num_layers)
-
-
-def test_the_film_of_the_cache_shows_what_the_whole_pass_computes():
-    torch.manual_seed(0)
-    mha = VariantAttention(3, 8, 6, 0.0, 4, parts=[GroupedHeads(2)])
-    x = torch.rand(1, 6, 3)
-    pictures = explore_cache(mha, x).pictures
-    assert list(pictures) == [(token,) for token in range(6)]
-    assert "(1, 2, 6, 2)" in pictures[5,].description
-    weights = trace(mha, x)[6].tensors["weights"]
-    last = [f">{weight:.2f}<" for weight in weights[0, 3, 5]]
-    assert "".join(re.findall(r">0\.\d\d<", pictures[5,].svg)).endswith("".join(last))
-    assert mha.part(Cache) is None

@@ -72,25 +72,10 @@ def test_links_lead_to_pages_and_all_that_is_loaded_lies_beside_them(pages, tmp_
             assert source.startswith("data:") or (tmp_path / source).is_file(), (name, source)
 
 
-def test_tab_stops_at_no_cell_and_no_output(pages):
-    """What is scrolled gets its stop, and a name, where it is too wide: stills.js."""
-    for name, page in pages.items():
-        assert not re.search(r'<div class="jp-[^>]*tabindex', page.html), name
-
-
 def test_every_column_has_a_name_and_formulas_need_no_mathjax(pages):
     for name, page in pages.items():
         assert not re.search(r"<th[^>]*>\s*</th>", page.html), name
         assert not MATH.search(page.prose), name
-
-
-def test_a_formula_is_mathml_and_a_dollar_in_code_is_a_dollar():
-    cell = build_site.to_read(
-        new_markdown_cell("$$\\sqrt{d}$$ or $Q K^T$, not `$x`\n\n```\n$$\n```")
-    )
-    assert cell.source.count("<math ") == 2 and '<math xmlns="' in cell.source
-    assert "<msqrt>" in cell.source and 'display="block"' in cell.source
-    assert cell.source.endswith("`$x`\n\n```\n$$\n```")
 
 
 def test_pages_say_nothing_that_holds_only_where_code_runs(pages):

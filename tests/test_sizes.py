@@ -10,7 +10,7 @@ from sizes import TELLING, build, legal_sizes, steady
 from eleven_steps.beyond import timing
 from eleven_steps.beyond.sizes import *
 from eleven_steps.beyond.timing import time_in_turns, time_steps
-from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
+from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
 
 MODELS = load_models()
@@ -49,14 +49,6 @@ def test_real_models_are_counted(model):
     assert layers / pairs == pytest.approx(2 * d / n)
     counted = model_parameters(model.vocabulary, n, d, model.num_layers)
     assert counted == model.parameters_counted
-
-
-def test_the_explicit_class_holds_its_weights_twice_and_the_fused_never():
-    mha, x = on_meta(64, 4, 2048)
-    weights = weights_memory(1, 4, 2048)
-    assert 2 * weights <= count_memory(mha, x) < 2.2 * weights
-    fused = FusedMultiHeadAttention(64, 64, 512, 0.0, 4)
-    assert count_memory(fused, torch.zeros(1, 512, 64)) < weights_memory(1, 4, 512)
 
 
 class Clock:

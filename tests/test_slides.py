@@ -1,13 +1,12 @@
 """The slides: the evening in order, stages alive, minutes in notes, nothing from elsewhere."""
 
 import functools
-import json
 import re
 
 import build_slides
 import minutes
 import pytest
-from site_front import STATE, title_of
+from site_front import title_of
 
 
 @functools.cache
@@ -28,12 +27,6 @@ def test_each_notebook_of_the_evening_is_a_column_with_its_minutes(html):
     assert [end - start for start, end in said] == list(evening().values())
     assert said[0][0] == 0 and said[-1][1] == sum(evening().values())
     assert html.count('<aside class="notes">') >= len(evening())
-
-
-def test_every_stage_has_the_state_that_starts_it(html):
-    (kept,) = re.findall(rf'<script type="{re.escape(STATE)}">(.+?)</script>', html, re.DOTALL)
-    shown = re.findall(r'"model_id": "(\w+)"', html.replace(kept, ""))
-    assert len(shown) >= 11 and sorted(shown) == sorted(json.loads(kept)["state"])
 
 
 def test_nothing_leads_away_or_is_loaded_from_elsewhere(html):

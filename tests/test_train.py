@@ -5,30 +5,9 @@ import torch
 import train
 
 from eleven_steps.beyond import ablate, moments
-from eleven_steps.beyond.grammar import make_stories, read
-from eleven_steps.beyond.tiny import TinyModel, measure
+from eleven_steps.beyond.grammar import read
+from eleven_steps.beyond.tiny import measure
 from helpers import examples
-
-
-def test_what_is_stored_is_read_again(tmp_path, monkeypatch):
-    model = TinyModel()
-
-    def timed(seed, heads, keep=lambda *_: None):
-        for step in train.STORED:
-            keep(step, model)
-        return model, 1.0
-
-    monkeypatch.setattr(moments, "MOMENTS", tmp_path / "moments.safetensors")
-    with pytest.raises(FileNotFoundError, match=r"python bench/train\.py writes it"):
-        moments.load_moments()
-    monkeypatch.setattr(train, "timed", timed)
-    monkeypatch.setattr(train, "fresh", lambda seed: make_stories(5, seed))
-    train.store(0, moments.MOMENTS)
-    found = moments.load_moments()
-    assert [moment.step for moment in found] == [*train.STORED]
-    weight = model.unembedding.weight.half().float()
-    assert all(torch.equal(each.model.unembedding.weight, weight) for each in found)
-    assert moments.load_facts()["seed"] == "0"
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 from hypothesis import given, settings
-from parts import D_IN, D_OUT, HEADS, LEFT, PARTS, TOKENS, B, make
+from parts import HEADS, LEFT, PARTS, TOKENS, B, make
 from sizes import legal_sizes, steady
 
 from eleven_steps.beyond import variants
@@ -67,14 +67,6 @@ def test_a_part_changes_its_step_and_none_before(parts, first):
     assert not torch.equal(steps[-1].tensors["out"], before[-1].tensors["out"])
 
 
-def test_slopes_are_the_published_ones():
-    assert alibi_slopes(8).tolist() == [2.0**-power for power in range(1, 9)]
-    assert alibi_slopes(1).tolist() == [2.0**-8]
-    half = 2.0**-0.5
-    twelve = [2.0**-power for power in range(1, 9)] + [half ** (2 * i + 1) for i in range(4)]
-    torch.testing.assert_close(alibi_slopes(12), torch.tensor(twelve))
-
-
 def test_the_delta_part_reads_as_the_rule_does():
     mha, x = make([Delta()], dtype=torch.float64)
     steps, call = trace(mha, x), Call(mha, x, TOKENS)
@@ -125,21 +117,6 @@ def test_pieces_give_what_all_at_once_gives(name, cache, sizes):
         real = ~padding.is_padding
     pieces = torch.cat([cached(piece) for piece in x.split(sizes, dim=1)], dim=1)
     torch.testing.assert_close(pieces[real], mha(x)[real], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize(
-    ("out_features", "head_dim", "out_bias"), [(5, 7, False), (D_OUT, D_OUT // HEADS, True)]
-)
-def test_heads_are_of_any_width(name, out_features, head_dim, out_bias):
-    if any(isinstance(part, Rope) for part in PARTS[name][0]):
-        head_dim += head_dim % 2  # features turn in pairs
-    torch.manual_seed(0)
-    options = {"parts": PARTS[name][0], "head_dim": head_dim, "out_bias": out_bias}
-    mha = VariantAttention(D_IN, out_features, TOKENS + 2, 0.0, HEADS, **options)
-    assert mha(torch.randn(B, TOKENS, D_IN)).shape == (B, TOKENS, out_features)
-    assert (mha.out_proj.bias is None) == (not out_bias)
-    assert (mha.head_dim, mha.d_out) == (head_dim, HEADS * head_dim)
 
 
 def test_bad_calls_are_refused():

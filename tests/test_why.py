@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from eleven_steps import sliders
-from eleven_steps.pictures import Arrow, draw_blocks, draw_vectors
+from eleven_steps.pictures import Arrow, draw_vectors
 from eleven_steps.pictures.svg import CHARACTER
 from eleven_steps.sliders.words import SENTENCES, meaning_at
 from helpers.examples import load_example
@@ -54,17 +54,6 @@ def test_the_film_of_meaning_reads_word_by_word(sentence):
         assert picture.title == f"{shown}: {degrees(vector):.0f} degrees"
         assert f"bank in context ({vector[0]:.2f}, {vector[1]:.2f})" in picture.description
         assert texts(picture)[-len(read) :] == [f"{weight:.2f}" for weight in weights]
-
-
-def test_the_diagram_shows_names_where_they_are_given():
-    names = {"A": "one", "B": "two", "C": "three", "D": "four", "E": "five"}
-    assert texts(draw_blocks()).count("?") == 5
-    half = draw_blocks({"A": "one", "B": ..., "C": None, "D": 3, "Z": "six"})
-    assert texts(half).count("?") == 4 and "one" in texts(half) and "six" not in texts(half)
-    assert "A: one; B: ?" in half.description
-    full = draw_blocks(names)
-    assert set(names.values()) <= set(texts(full)) and "?" not in texts(full)
-    assert full.title != draw_blocks().title and draw_blocks({"A": "<i>"}).svg.count("<i>") == 0
 
 
 IN_A_HEAD = ["02_project", "05_scores", "06_mask", "07_softmax", "08_context", "11_out_proj"]

@@ -46,8 +46,3 @@ def test_every_brace_is_filled():
             sentence = SENTENCES[name]
             asked = Formatter().parse(f"{sentence.text} {sentence.hint}")
             assert None in given or {field for _, field, _, _ in asked if field} <= given, name
-
-
-def test_no_sentence_is_there_twice():
-    every = [sentence.text for sentence in SENTENCES.values()]
-    assert len(every) == len({*every})
