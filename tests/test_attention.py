@@ -2,6 +2,7 @@
 
 # ruff: noqa: F403, F405 - all its classes
 
+import inspect
 import re
 
 import pytest
@@ -10,7 +11,6 @@ from hypothesis import example, given
 from sizes import TELLING, assert_prints_as, build, legal_sizes, steady
 from torch import nn
 
-from eleven_steps.sliders.source import run_by_line, shown_code
 from helpers.attention import *
 from helpers.examples import load_example, load_whiteboard
 from helpers.trace import trace
@@ -191,14 +191,14 @@ def test_dropout_acts_in_training_only(kind):
 def test_every_shape_comment_of_forward_is_true():
     names = dict(zip(("b", "num_tokens", "d_in", "d_out", "num_heads"), TELLING, strict=True))
     names["head_dim"] = names["d_out"] // names["num_heads"]
-    code, commented = shown_code(), []
-    for number, line in run_by_line(code, *build(TELLING)).items():
-        # A tuple of sizes is taken apart on the line that reads x.shape: that is x's shape.
-        said = (line.reads if "num_tokens" in line.makes else line.makes).values()
-        shapes = re.findall(r"^\w+ (\(.*\))", "\n".join(said), re.MULTILINE)
-        if comment := re.search(r"# (\(.*\))$", code.splitlines()[number - 1]):
-            assert shapes == [str(eval(comment[1], names))], (number, said)
-            commented.append(number)
-        else:
-            assert not shapes, f"line {number} makes {said} and does not say so"
-    assert len(commented) == 20
+    mha, x = build(TELLING)
+    scope, commented = {"torch": torch, "self": mha, "x": x}, 0
+    for line in inspect.getsource(MultiHeadAttention.forward).splitlines():
+        if made := re.match(r"        (\w+)(, .*)? = ", line):
+            exec(line.strip(), scope)
+            tensor = x if made[2] else scope[made[1]]  # the sizes are x's
+            if isinstance(tensor, torch.Tensor):
+                (said,) = re.findall(r"# (\(.*\))$", line)
+                assert tensor.shape == eval(said, names), line
+                commented += 1
+    assert commented == 20
