@@ -194,7 +194,7 @@ def test_every_shape_comment_of_forward_is_true():
     mha, x = build(TELLING)
     scope, commented = {"torch": torch, "self": mha, "x": x}, 0
     for line in inspect.getsource(MultiHeadAttention.forward).splitlines():
-        if made := re.match(r"        (\w+)(, .*)? = ", line):
+        if made := re.match(r" {8}(\w+)(, [\w, ]+)? = ", line):
             exec(line.strip(), scope)
             tensor = x if made[2] else scope[made[1]]  # the sizes are x's
             if isinstance(tensor, torch.Tensor):
