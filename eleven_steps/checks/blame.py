@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from eleven_steps.checks.asking.isolation import Stopped, TimeUp
 from eleven_steps.checks.contract import equal
 from eleven_steps.checks.puts import TENSORS, THREE, Put, as_read, every_put, one, threes
 from eleven_steps.checks.right import Known, Right
@@ -107,12 +108,14 @@ class Search:
         self._made: dict[str, set[frozenset[int]]] = {"x": {frozenset({1})}}
         self._made |= {kind: {frozenset({2, 3, 4})} for kind in given}
         self._orders: set[str] = set()  # of axes, by the first
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.out: Any = None
         watch.instead, watch.seen = {}, self._note
         try:
             self.out = run()
-        except Exception as error:
+        except (TimeUp, Stopped):
+            raise
+        except BaseException as error:
             self.error = error
         self.stopped = self.watch.open[-1] if self.error and self.watch.open else None
         for spot in reversed(self.watch.open if self.error else []):  # the innermost first
@@ -387,7 +390,9 @@ class Search:
         self.watch.instead = {spot: put.values for spot, put in puts.items()}
         try:
             return equal(self._run(), self.goal)
-        except Exception:
+        except (TimeUp, Stopped):
+            raise
+        except BaseException:
             return False
         finally:
             self.watch.instead = {}

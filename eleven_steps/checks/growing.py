@@ -102,7 +102,7 @@ def _constructor(cls: Any) -> Verdict | None:
         return of_clause(Broken(biased, with_bias, wanted))
     lacks = [name for name in LAYERS if f"{name}.weight" not in have]
     if len(lacks) == len(LAYERS):
-        return say("no_layers")
+        return say("open" if _asked(cls, MAIN).value is ... else "no_layers")
     return say("layers_to_come", these=", ".join(lacks)) if lacks else None
 
 
