@@ -165,6 +165,7 @@ def of_clause(broken: Broken) -> Verdict:
     """Say which promise is broken, and how what comes differs from what is right."""
     clause, value = broken.clause, broken.reply.value
     gets, expected = differences(value, broken.right)
+    expected = expected if broken.right is not None else ""
     wrong = wording("clause", promise=clause.promise, where=clause.case.where)
     kind = "error" if isinstance(value, Failure) else "value"
     verdict = Verdict(kind, wrong=wrong, gets=gets, expected=expected, step=clause.step)
@@ -200,4 +201,6 @@ def _named(value: Any) -> str:
         return "nothing"
     if isinstance(value, torch.Tensor):
         return f"a tensor {tuple(value.shape)}"
-    return str(value) if isinstance(value, tuple | str | bool | int | float) else described(value)
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_named, value))})"
+    return str(value) if isinstance(value, str | bool | int | float) else described(value)
