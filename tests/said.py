@@ -13,7 +13,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "said"
 LABELS = ("Wrong:", "You get:", "Expected:", "Hint:")  # of the rows of a message, in their order
-MOST_WORDS = 70  # of a message, each piece of code counted as one; the median is about 25
+MOST_WORDS = 60  # of a message, each piece of code and each size counted as one
 numbers = itertools.count()
 
 
@@ -49,8 +49,8 @@ def typed(source, scope, mode="exec"):
 
 
 def words(verdict):
-    """Count the words of a message, each piece of code as one."""
-    return len(re.sub(r"`[^`]+`", "code", verdict.message).split())
+    """Count the words of a message, each piece of code and each size as one."""
+    return len(re.sub(r"`[^`]+`|\w+ = \d+", "one", verdict.message).split())
 
 
 def assert_formed(verdict):

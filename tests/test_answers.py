@@ -175,7 +175,8 @@ def test_an_answer_is_judged_as_a_person_would(answer, right):
     verdict = judged(answer)
     assert_formed(verdict)
     if right.startswith("so far"):
-        assert (verdict.kind, verdict.reached) == ("so far", int(right.split()[-1])), verdict
+        assert verdict.kind == "so far", verdict
+        assert right in ("so far", f"so far {verdict.reached}"), verdict
     elif right in ("right", "unfinished", "unknown"):
         assert verdict.kind == right, verdict
     else:

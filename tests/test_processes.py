@@ -5,14 +5,12 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import accumulate
 
 import pytest
 import torch
 from kernels import FORKS, PRELOADED, Started
 from kernels import processes as forks
 from torch import distributed as dist
-from torch.profiler import profile
 
 from eleven_steps.beyond import processes
 from eleven_steps.beyond.processes import Processes
@@ -132,25 +130,6 @@ def here():
     """Return an environment in which a new Python imports this file."""
     paths = [os.path.dirname(__file__), *filter(None, sys.path)]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-
-
-def hold(x, mha, forward):
-    """Return the most bytes that a pass and its way back hold at once, weights not counted."""
-    x = x.clone().requires_grad_()
-    run = getattr(processes, forward) if forward else lambda mha, x: mha(x)
-    with profile(profile_memory=True) as seen:
-        run(mha, x).square().mean().backward()
-    events = seen.profiler.kineto_results.events()
-    return max(accumulate(event.nbytes() for event in events if event.name() == "[memory]"))
-
-
-def test_at_the_fullest_moment_a_ring_holds_less_than_one_process(group):
-    """A turn makes tables of tokens here x tokens here, a quarter of one process's with two."""
-    mha, x = MultiHeadAttention(16, 16, 512, 0.0, 4), torch.randn(1, 512, 16)
-    alone, places = hold(x, mha, ""), group.num_processes
-    mha.zero_grad()
-    found = group.run(hold, mha, "forward_in_ring", shares=processes.share_tokens(x, places))
-    assert max(found) <= {2: 0.5, 4: 0.2}[places] * alone
 
 
 def test_a_function_of_a_notebook_travels_with_what_it_names(tmp_path):

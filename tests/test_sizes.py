@@ -9,9 +9,9 @@ from sizes import TELLING, build, legal_sizes, steady
 
 from eleven_steps.beyond import timing
 from eleven_steps.beyond.sizes import *
-from eleven_steps.beyond.timing import time_in_turns, time_steps
+from eleven_steps.beyond.timing import time_in_turns
 from helpers.attention import MultiHeadAttention
-from helpers.trace import STEPS, trace
+from helpers.trace import trace
 
 MODELS = load_models()
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
@@ -73,17 +73,3 @@ def test_works_take_turns_and_the_shortest_time_counts(clock):
     found = time_in_turns({name: lambda name=name: work(name) for name in "ab"}, rounds=3)
     assert "".join(order) == "ababab"
     assert found == {"a": 1000.0, "b": 4000.0}
-
-
-def test_every_step_gets_its_own_time(clock):
-    costs = dict(zip(STEPS, range(1, 12), strict=True))
-
-    def module(x, record):
-        for name in STEPS:
-            clock.now += costs[name]
-            record(name, x=x)
-        costs["mask"] = 2  # the second round is faster at one step
-
-    found = time_steps(module, None, rounds=2)
-    assert list(found) == list(STEPS)
-    assert found == {name: 1000.0 * cost for name, cost in costs.items()}

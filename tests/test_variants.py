@@ -7,10 +7,9 @@ import itertools
 import pytest
 import torch
 from hypothesis import given, settings
-from parts import HEADS, LEFT, PARTS, TOKENS, B, make
+from parts import LEFT, PARTS, TOKENS, B, make
 from sizes import legal_sizes, steady
 
-from eleven_steps.beyond import variants
 from eleven_steps.beyond.variants import *
 from helpers.attention import MultiHeadAttention
 from helpers.trace import STEPS, trace
@@ -65,19 +64,6 @@ def test_a_part_changes_its_step_and_none_before(parts, first):
             assert all(torch.equal(t, other.tensors[name]) for name, t in one.tensors.items())
     assert steps[-1].tensors["out"].isfinite().all()
     assert not torch.equal(steps[-1].tensors["out"], before[-1].tensors["out"])
-
-
-def test_the_delta_part_reads_as_the_rule_does():
-    mha, x = make([Delta()], dtype=torch.float64)
-    steps, call = trace(mha, x), Call(mha, x, TOKENS)
-    queries, keys, values = steps[3].tensors.values()
-    shares = torch.sigmoid(mha.W_share(x)).transpose(1, 2)
-    empty = torch.zeros(len(x), HEADS, mha.head_dim, mha.head_dim, dtype=torch.float64)
-    gates = shares, mha.part(Delta).fades(call).exp(), empty
-    context, _ = variants.delta_rule(queries / mha.head_dim**0.5, keys, values, *gates)
-    torch.testing.assert_close(steps[7].tensors["context"], context)
-    weights = steps[6].tensors["weights"]
-    assert (weights < 0).any() and (weights.triu(1) == 0).all()
 
 
 ALONE = "full", "other", "delta", "pools", "pools that overlap"  # no cache can stand beside these
