@@ -13,13 +13,23 @@ import pytest
 import torch
 from attention_variants import *  # noqa: F403 - said/classes.toml names what is in it
 from attention_variants import CLASS, RIGHT, causal, softmax
+from hypothesis import given, settings
 from said import answers, assert_formed, typed
 from sampled import sampled
+from sizes import legal_sizes
 from torch import nn
 from torch.nn import functional as F
 
 from eleven_steps.checks import check, check_attention
-from eleven_steps.checks.contract import CONTRACT, NOT_TRIED, broken_clauses
+from eleven_steps.checks.asking.cases import Case
+from eleven_steps.checks.contract import (
+    CONTRACT,
+    NOT_TRIED,
+    Clause,
+    asked,
+    broken_clauses,
+    expected,
+)
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize
@@ -139,6 +149,16 @@ def typed_class(source):
     """A class of said/classes.toml: parts of Base, or of another, written otherwise."""
     thing = typed(source, {**globals()}, "eval")
     return type("Mine", thing[:1], thing[1]) if isinstance(thing, tuple) else thing
+
+
+@pytest.mark.nightly
+@given(legal_sizes())
+@settings(deadline=None, max_examples=60)
+def test_right_classes_give_what_ours_gives_at_any_sizes(sizes):
+    clause = Clause("the output", "output", Case(*sizes, context_length=sizes[1] + 2))
+    right = expected(MultiHeadAttention, clause).value
+    for cls in RIGHT:
+        assert clause.agree(asked(cls, clause).value, right), (cls.__name__, sizes)
 
 
 @sampled("cls", RIGHT, ids=lambda cls: cls.__name__)
