@@ -89,7 +89,8 @@ class Verdict:
     @property
     def title(self) -> str:
         """The exercise, or in one or two words what is said of a class."""
-        return self.exercise or ("passed" if self.passed else "not yet")
+        kinds = {"right": "passed", "unread": "not judged"}
+        return self.exercise or kinds.get(self.kind, "not yet")
 
     def __str__(self) -> str:
         mark, _ = MARKS.get(self.kind, WRONG_MARK)
@@ -111,7 +112,9 @@ class Verdict:
     def display(self) -> str:
         """The verdict as HTML, readable in light and dark themes."""
         mark, colour = MARKS.get(self.kind, WRONG_MARK)
-        head = " ".join(filter(None, (self.place, self.text)))
+        text, _, code = self.text.partition("\n")  # a declaration to paste
+        code = f"<pre style='overflow-x:auto'>{escape(code)}</pre>" if code else ""
+        head = " ".join(filter(None, (self.place, text)))
         rows = "".join(
             f"<tr><th scope='row' style='text-align:left;vertical-align:top;padding:0 1em 0 0;"
             f"font-weight:normal;opacity:.75;background:none'>{label}</th>"
@@ -127,7 +130,7 @@ class Verdict:
         return (
             f'<div role="group" aria-label="Verdict: {escape(self.title)}" style="border-left:4px '
             f'solid var(--jp-{colour}-color1,#757575);padding:2px 10px">{mark} '
-            f"<strong>{escape(self.title)}:</strong> {_html(head)}{table}{note}"
+            f"<strong>{escape(self.title)}:</strong> {_html(head)}{code}{table}{note}"
             f"{printed if self.printed.strip() else ''}</div>"
         )
 
