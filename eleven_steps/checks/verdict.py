@@ -164,8 +164,8 @@ def with_hint(sentence: str) -> tuple[str, str]:
     if found := re.search(r": (?=\w+ |`|x)", plain):
         at = found.start()
         hint = sentence[at + 2 :]
-        letter = hint[1:2].isalpha()  # a name of one letter stays as it is
-        return f"{sentence[:at]}.", f"{hint[0].upper()}{hint[1:]}" if letter else hint
+        name = re.match(r"(?!a )\w\b", hint)  # of one letter: it stays as it is
+        return f"{sentence[:at]}.", hint if name else f"{hint[0].upper()}{hint[1:]}"
     *others, last = re.split(r"(?<=[.?!]) (?=[A-Z`0-9])", sentence)
     return (" ".join(others), last) if others and last.endswith("?") else (sentence, "")
 
