@@ -10,6 +10,28 @@ import lab
 import pytest
 
 ROOT = Path(__file__).parents[1]
+# What the notebooks of the last release import.
+LAST_RELEASE = """
+eleven_steps: sliders
+eleven_steps.beyond: moments processes sizes timing variants
+eleven_steps.beyond.ablate: without_path
+eleven_steps.beyond.gpt2: load_attention
+eleven_steps.beyond.grammar: make_stories read write
+eleven_steps.beyond.moments: load_facts load_moments look
+eleven_steps.beyond.since: load_since show_change table_of_steps
+eleven_steps.beyond.tiny: TinyModel measure patterns story_loss trace_layers without_head
+eleven_steps.beyond.variants: GroupedHeads VariantAttention
+eleven_steps.checks: check check_attention read_class show_lines steps_done wrong_class wrong_lines
+eleven_steps.pictures: Arrow Shown charts draw_blocks draw_heads_over_processes draw_matrices
+eleven_steps.pictures: draw_memory draw_product draw_ring draw_source draw_tensors draw_vectors
+eleven_steps.pictures.charts: draw_dots draw_growth draw_learning draw_squares
+helpers: errors examples table
+helpers.attention: CausalAttention FusedMultiHeadAttention MultiHeadAttention future_mask
+helpers.attention: MultiHeadAttentionWrapper
+helpers.examples: load_example load_second load_whiteboard
+helpers.table: show_table
+helpers.trace: step_source trace
+"""
 
 
 @pytest.fixture
@@ -100,6 +122,16 @@ def test_a_python_that_is_too_new_is_refused_in_a_sentence(tmp_path, monkeypatch
     monkeypatch.setattr(sys, "argv", ["install.py", "--into", str(tmp_path / "v")])
     monkeypatch.setattr(sys, "version_info", (3, 15, 0))
     assert install.main().startswith("The course runs on Python 3.11 to 3.14, but ")
+
+
+def test_a_copy_of_the_last_release_imports_or_says_how_to_get_the_new_one():
+    for line in LAST_RELEASE.strip().splitlines():
+        module, _, names = line.partition(": ")
+        for name in names.split():
+            try:
+                exec(f"from {module} import {name}", {})
+            except ImportError as error:
+                assert "make lab then adds the new one" in str(error), (module, name)
 
 
 def test_an_import_of_what_is_gone_says_how_to_get_the_new_notebook():

@@ -5,6 +5,7 @@ import io
 
 import pytest
 import renew
+import torch
 from IPython.core.interactiveshell import InteractiveShell
 from pyodide_lacks import taken_away
 from traitlets.config import Config
@@ -17,7 +18,7 @@ NO_HISTORY = Config(HistoryManager={"enabled": False})  # it would write from a 
 
 @pytest.fixture(scope="module", autouse=True)
 def browser():
-    with taken_away():
+    with taken_away(), torch.set_grad_enabled(True):  # the notebooks switch gradients off
         yield
 
 

@@ -13,7 +13,14 @@ import torch
 from eleven_steps.checks.asking.cases import BOARD, FIRST, SIZED, Case, close, unseen
 from eleven_steps.checks.asking.failures import Failure
 from eleven_steps.checks.asking.isolation import attempt
-from eleven_steps.checks.asking.questions import ask, is_remote, kind_of, used_by
+from eleven_steps.checks.asking.questions import (
+    ask,
+    is_remote,
+    kind_of,
+    tensors_of,
+    used_by,
+    weights_of,
+)
 from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.exercises import Slip, Write
 from eleven_steps.checks.mistakes import CHANGE_MISTAKES, MISTAKES
@@ -76,13 +83,15 @@ def _one_returned(task: Write, reply: Any, given: Parts) -> Returned:
     if type(reply) is not tuple or len(reply) != 2:
         return Returned((reply,))
     parts = task.counted(_parts(task, reply[0]))
-    before = [e for e in given if isinstance(e, torch.Tensor)]
+    before = tensors_of(given)
     after = reply[1] if len(reply[1]) == len(before) else before
-    names = [e for e, part in zip(task.given, given, strict=False) if _plain(part)]
+    named = zip(task.given, given, strict=False)
+    names = [name for name, part in named for _ in (weights_of(part) or [part][: _plain(part)])]
     rows = [*zip(names, before, after, strict=False)]
     changed = tuple(name for name, one, other in rows if _plain(other) and not _same(one, other))
     # What a step has made may be written into, as the lecture's own class does.
-    turned = (name for name, one, other in rows if name == "x" or one.shape != other.shape)
+    kept = {"x"} | {name for name, part in zip(task.given, given, strict=False) if weights_of(part)}
+    turned = (name for name, one, other in rows if name in kept or one.shape != other.shape)
     return Returned(parts, changed, next((name for name in turned if name in changed), ""))
 
 

@@ -109,6 +109,17 @@ def tensors_made(cls: Any, case: Case) -> list[torch.Tensor]:
     return made.tensors
 
 
+def tensors_of(arguments: Sequence[Any]) -> list[torch.Tensor]:
+    """List the tensors among some arguments, and the weights of the layers among them."""
+    each = ([e] if isinstance(e, torch.Tensor) else weights_of(e) for e in arguments)
+    return [tensor for some in each for tensor in some]
+
+
+def weights_of(argument: Any) -> list[torch.Tensor]:
+    """List the parameters of a layer; nothing else has any."""
+    return [*argument.parameters()] if isinstance(argument, nn.Module) else []
+
+
 def defined(lines: Sequence[str]) -> type:
     """Return the MultiHeadAttention that these lines define."""
     with clock_paused():
@@ -163,4 +174,4 @@ def _accepts(test: Any, cls: type) -> Any:
 def _returned(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
     with torch.no_grad():  # as in the notebooks
         returned = as_data(function(*arguments))
-    return returned, as_data([e for e in arguments if isinstance(e, torch.Tensor)])
+    return returned, as_data(tensors_of(arguments))
