@@ -199,10 +199,10 @@ def read_steps(cls: Any, verdict: Verdict) -> ClassRead:
     """Read how far a class is right, in its own tensors."""
     found = find(lambda: search_class(cls, WHITEBOARD))
     search = found[1] if found else attempt(search_class, cls, WHITEBOARD)
-    tensors = []
-    if isinstance(search, Search):
-        kept = [seen.kept for seen in search.seen.values()]
-        tensors = [e for e in kept if isinstance(e, torch.Tensor) and e.is_floating_point()]
+    order = [*search.seen] if isinstance(search, Search) else []
+    kept = [search.seen[spot].kept for spot in order]
+    tensors = [e for e in kept if isinstance(e, torch.Tensor) and e.is_floating_point()]
+    later = kept[order.index(found[0].spot) :] if found else []
     wrong = None
     if verdict.kind not in ("right", "so far", "unfinished", "failed"):
         wrong = min(verdict.step or verdict.reached + 1, len(STEPS))
@@ -218,7 +218,7 @@ def read_steps(cls: Any, verdict: Verdict) -> ClassRead:
         if state == "done":
             own = {name: _own(tensors, tensor) for name, tensor in right.items()}
         elif state == "wrong":
-            own = {name: _near(tensors, found, tensor) for name, tensor in right.items()}
+            own = {name: _near(tensors, later, tensor) for name, tensor in right.items()}
         kept = {name: tensor.float() for name, tensor in own.items() if tensor is not None}
         steps.append(StepRead(step, state, kept, right))
     return ClassRead(cls, verdict.message, tuple(steps))
@@ -232,11 +232,10 @@ def _has(tensors: list[torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
     return all(_own(tensors, tensor) is not None for tensor in right.values())
 
 
-def _near(
-    tensors: list[torch.Tensor], found: tuple[Blame, Search] | None, right: torch.Tensor
-) -> torch.Tensor | None:
-    """What stands in the place of a right tensor: itself, or what the place at fault gives."""
+def _near(tensors: list, later: list, right: torch.Tensor) -> torch.Tensor | None:
+    """What stands in the place of a right tensor: itself, or the first like it at the fault."""
     own = _own(tensors, right)
-    value = found[0].seen.kept if found and own is None else own
-    plain = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return value if plain and value.dim() == right.dim() else None
+    plain = [e for e in later if isinstance(e, torch.Tensor) and e.is_floating_point()]
+    at_fault = [e for e in plain[:1] if e.dim() == right.dim()]
+    shaped = [e for e in plain if e.shape == right.shape]
+    return next(iter(at_fault + shaped), None) if own is None else own

@@ -154,8 +154,10 @@ def check_stages(page, code):
     for index, cell in enumerate(code):
         if not cell.source.startswith(STAGE) or "large=True" in cell.source:
             continue
-        # Where the lever takes the place of x, as at step 7, a score is what is taken hold of.
-        hands = outputs(page, index).locator("[data-cell='x.0.0.0'], .lever .bar")
+        # Where x is not in sight, as at steps 7 and 8, a score or a weight is taken hold of.
+        hands = outputs(page, index).locator(
+            "[data-cell='x.0.0.0'], .lever .bar, [data-cell^=weights]"
+        )
         number = hands.locator("visible=true").first
         before = number.get_attribute("aria-valuetext")
         number.press("ArrowUp")
@@ -220,7 +222,7 @@ def check_source(page):
     badges = page.locator(".jp-OutputArea .highlight:visible a[aria-label^='step ']")
     assert badges.all_inner_texts() == [str(number) for number in range(1, 12)]
     every = page.locator(".jp-OutputArea .highlight:visible").all()
-    assert len(every) == 3  # two constructors, forward
+    assert len(every) == 2  # the constructor, forward
     for code in every:
         assert "record(" not in code.inner_text()
         assert len(set(code.evaluate(COLOURS))) > 3
