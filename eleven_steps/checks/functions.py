@@ -239,7 +239,7 @@ def _explained(
     """Say what is wrong: a usual slip, a name of the notebook, or the place."""
     at = _told_in(faults)
     verdict = faults[at]
-    found = _place(task, answer, scenes, at)
+    found = _place(task, answer, scenes, at if faults[SIZED] is None else SIZED)
     if slip := _slip(task, scenes, returned):
         return _of_slip(task, answer, slip, found)
     if names := used_by(answer)["names"]:
@@ -328,18 +328,12 @@ def _place(task: Write, answer: Any, scenes: list[Scene], at: int) -> tuple[Blam
     """Where a function goes wrong, by repair in the case of a message and in one of other sizes."""
     if is_remote(answer) or not inspect.isfunction(answer):
         return None
-    case = scenes[SIZED].case
-    case = case if at == SIZED or _is_wrong_there(task, answer, case) else scenes[at].case
+    case = scenes[at].case
     others = (e for e in reversed(task.cases) if e.letters != case.letters)
     found = find(lambda: _search(task, answer, case, next(others, None)))
     # Of speed, of many processes and of trained heads, the eleven steps do not know what is right.
     known = task.identifier.partition(".")[0] in (*STEPS, "since")
     return found if known or found and found[0].need is None else None
-
-
-def _is_wrong_there(task: Write, answer: Any, case: Case) -> bool:
-    scene = play(case)
-    return fault(task, scene, _returned(task, answer, [scene])[0]) is not None
 
 
 def _search(task: Write, answer: Any, case: Case, other: Case | None = None) -> Search:

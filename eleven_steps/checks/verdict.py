@@ -15,8 +15,12 @@ from eleven_steps.checks.asking.isolation import type_name
 from eleven_steps.checks.sentences import SENTENCES, wording
 from eleven_steps.helpers.trace import STEPS
 
-MARKS = {"right": ("✓", "success"), "so far": ("→", "info"), "unfinished": ("○", "info")}
-MARKS |= {"unread": ("?", "info")}
+MARKS = {
+    "right": ("✓", "success"),
+    "so far": ("→", "info"),
+    "unfinished": ("○", "info"),
+    "unread": ("?", "info"),
+}
 WRONG_MARK = "✗", "warn"
 UNJUDGED = "unread", "failed", "unknown"  # kinds that say nothing of the answer
 LABELS = {"wrong": "Wrong:", "gets": "You get:", "expected": "Expected:", "hint": "Hint:"}
