@@ -76,9 +76,6 @@ PICTURES = {
         "weights",
     ),
     "matrices below": lambda: draw_matrices({"a": tensor(1, 2), "b": tensor(2, 2)}, "T", (), "xy"),
-    "heads over processes": lambda: draw_heads_over_processes(4, 3, 2),
-    "ring": lambda: draw_ring(8, 4),
-    "running": lambda: draw_running(torch.tensor([1.0, 3, 2]), tensor(3, 2), size=2, block=0),
 }
 every_picture = pytest.mark.parametrize("name", PICTURES)
 
