@@ -61,9 +61,6 @@ slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker not
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m nightly tests/test_hub.py $(OPTIONS)
 
-story: $(ALL)        ## draw docs/story.svg again, the picture that moves in the README
-	$(BIN)/python tools/draw_story.py $(OPTIONS)
-
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python; LITE=lite puts what make lite wrote beside
 	$(BIN)/python tools/site/build_site.py $(if $(LITE),--lite "$(LITE)") $(OPTIONS)
 
@@ -118,4 +115,4 @@ $(VENV)/reveal: $(COURSE)
 	npm install --silent --prefix $(VENV) $(REVEAL)
 	touch $@
 
-.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub story site lite lint hooks help
+.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub site lite lint hooks help
