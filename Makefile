@@ -74,7 +74,7 @@ lint: $(ALL)         ## check the style of all code, who imports whom, and the l
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/budget.py
 
-hooks: $(ALL)        ## have git check each commit: style, notebooks' normal form, the drawing of imports
+hooks: $(ALL)        ## have git check each commit: style, notebooks' normal form
 	$(BIN)/pre-commit install
 
 help:                ## list these commands

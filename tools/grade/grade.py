@@ -5,8 +5,7 @@ Usage: python tools/grade/grade.py FOLDER --json out.json [--csv out.csv]
 FOLDER, or a zip file, holds a folder for each student with notebooks in it, at any depth, or files
 named STUDENT__NOTEBOOK.ipynb, or what Canvas or Moodle hand out as it comes; zip files in it are
 opened. With --roster LOGINS.csv (login, name, id; or as Canvas or Moodle exports it) students are
-called by their logins, and all on it get results. A second --roster, Moodle's grading worksheet or
-Canvas's report of late assignments, says how late they were.
+called by their logins, and all on it get results.
 
 There is one result for each student and exercise: of the notebooks that at least half of those who
 handed in anything worked in, or of the notebooks and exercises that --exercises names. Of several
@@ -109,7 +108,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--csv", type=Path, help="where to write them as a table")
     parser.add_argument("--feedback", type=Path, help="a folder for a page for each student")
     parser.add_argument("--site", metavar="ADDRESS", default="", help="which these pages link")
-    parser.add_argument("--roster", type=Path, action="append", help="a table of who takes part")
+    parser.add_argument("--roster", type=Path, help="a table of who takes part")
     parser.add_argument("--own-numbers", metavar="NAME", help="as make assignment gave them out")
     parser.add_argument("--exercises", nargs="+", metavar="NAME", help="notebooks, or exercises")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="at a time")
@@ -127,7 +126,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         if name not in {*course_exercises()} | {*course_exercises().values()}:
             parser.error(f"{name} is neither an exercise nor a notebook that has any")
     try:
-        roster = Roster.read(*options.roster) if options.roster else Roster()
+        roster = Roster.read(options.roster) if options.roster else Roster()
     except (OSError, ValueError) as error:
         parser.error(str(error))
     options.every, unread = submissions(options.folder, roster)

@@ -10,16 +10,13 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path, PurePosixPath
 
-import nbformat
 from course import COURSE
 from named import Person, Roster, person_of
 
 LARGEST_FILE = 30_000_000  # most bytes read of an unpacked file
 LARGEST_CODE = 10_000_000  # characters in the code cells of a notebook
-LARGEST_OLD = 2_000_000  # of an old format without outputs: nbformat takes 200 times as much memory
 MOST_FILES = 1000  # in a zip file
 DEEPEST = 20  # folders in folders
 ZIPPED = 2  # zip files in zip files
@@ -184,8 +181,6 @@ def read_cells(content: bytes) -> Iterator[str]:
         content = json.loads(content)
     except (ValueError, RecursionError):
         raise Broken("is not JSON: it may be cut off") from None
-    if isinstance(content, dict) and "worksheets" in content:
-        content = upgraded(content)
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
         raise Broken("is not a notebook of format 4: it has no list of cells")
@@ -200,19 +195,6 @@ def read_cells(content: bytes) -> Iterator[str]:
             left -= len(code)
             if left < 0:
                 raise Broken(f"has more than {LARGEST_CODE // 1_000_000} MB of code")
-
-
-def upgraded(content: dict) -> dict:
-    """Return a notebook of format 3, whose cells are in worksheets, as one of format 4."""
-    try:
-        for cell in chain.from_iterable(sheet["cells"] for sheet in content["worksheets"]):
-            if "outputs" in cell:
-                cell["outputs"] = []
-        if len(json.dumps(content)) <= LARGEST_OLD:
-            return nbformat.convert(nbformat.from_dict(content), 4)
-    except Exception:  # malformed notebooks raise errors of any kind
-        raise Broken("is of an old format that cannot be read") from None
-    raise Broken(f"is of an old format and larger than {LARGEST_OLD // 1_000_000} MB")
 
 
 def tags_of(cell: dict) -> list:

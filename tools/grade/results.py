@@ -33,7 +33,7 @@ class Result:
     notebook: str
     points: int
     possible: int
-    late: str  # how late, in words; "" is on time
+    late: str  # "late" if Canvas marks it so, else ""
     step: int | None  # the first wrong one of a class; None where none is known
 
 
