@@ -52,7 +52,7 @@ assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to a
 questions: $(ALL)    ## write questions whose wrong options are real mistakes, for Moodle, Canvas and paper
 	$(BIN)/python tools/bank/write_bank.py $(OPTIONS)
 
-sheet: $(ALL)        ## draw the eleven steps on one page to print, in sheet/
+sheet: $(ALL)        ## write the eleven steps on one page to print, in sheet/
 	$(BIN)/python tools/bank/one_page.py $(OPTIONS)
 
 slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker notes to slides/

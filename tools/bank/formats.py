@@ -67,7 +67,7 @@ def package(path: Path, questions: list[Question], title: str) -> None:
         files[f"items/{question.name}.xml"] = written("item", question=question)
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
-            whole = zipfile.ZipInfo(name)  # no time of writing: the same seed, the same file
+            whole = zipfile.ZipInfo(name)  # has no time, so the same seed writes the same bytes
             archive.writestr(whole, content, zipfile.ZIP_DEFLATED)
 
 
@@ -79,7 +79,7 @@ def sheet(title: str, questions: Iterable[Question]) -> str:
 
 
 def key(title: str, tests: dict[str, list[Question]]) -> str:
-    """Return the key of tests: right letters, what each question shows, and each option."""
+    """Return the key of some tests: right letters, what a question reveals, and all feedback."""
     answers = []
     for both in zip(*tests.values(), strict=True):
         asked = [*zip(tests, both, strict=True)]
