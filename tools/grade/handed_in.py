@@ -1,4 +1,4 @@
-"""Read what students hand in: a folder for each, or files by name; zip files are opened."""
+"""Read submissions: a folder for each student, or files named by student, also in zip files."""
 
 import io
 import json
@@ -29,7 +29,7 @@ LEFT = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.ini
 class Submission:
     """Hold a notebook that a student handed in: its code cells, or why it cannot be read.
 
-    Without a notebook's name, it says that the student handed in none.
+    If the student handed in none, the notebook's name is "".
     """
 
     student: str
@@ -38,7 +38,7 @@ class Submission:
     broken: str = ""
     changed: int = 0  # time of the last change, in seconds of time.time
     person: Person = field(default_factory=Person)
-    own: Mapping[str, str] = field(default_factory=dict)  # the exercises asked instead
+    own: Mapping[str, str] = field(default_factory=dict)  # exercises with the student's own numbers
 
     @property
     def exercises(self) -> dict[str, int]:
@@ -71,7 +71,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         roster: who takes the course; each gets a submission.
 
     Returns:
-        The submissions, and the names of files that are no notebook and say no student.
+        The submissions, and the names of files that are not notebooks and name no student.
     """
     roster, unread = roster or Roster(), []
     found: dict[str, list[Submission]] = {}

@@ -13,9 +13,9 @@ from handed_in import Submission, called
 from eleven_steps.checks import check
 from eleven_steps.checks.verdict import MARKS, Verdict
 
-POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
-BY_STEPS = "your_class"  # of which each step that is right counts
-# By the kind of a verdict; all else is an answer.
+POINTS = {"your_class": 11, "by_hand": 2}  # points by group of exercises; 1 for every other group
+BY_STEPS = "your_class"  # the group in which each right step of a class is a point
+# How much a notebook counts, by the kind of its verdict. Every other kind is an answer.
 RANKS = {"missing": 0, "broken": 1, "unfinished": 2, "other_numbers": 2}
 COPY = re.compile(r"\((\d+)\)\.ipynb$")
 
@@ -34,7 +34,7 @@ class Result:
     points: int
     possible: int
     late: str  # "late" if Canvas marks it so, else ""
-    step: int | None  # the first wrong one of a class; None where none is known
+    step: int | None  # the first wrong step of a class, if it is known
 
 
 @functools.cache
@@ -80,7 +80,7 @@ def results(
 def rank(submitted: Submission, said: Verdict, name: str) -> tuple[tuple, Verdict, Submission]:
     """Return how much a notebook counts for an exercise, the verdict, and the notebook.
 
-    What is wrong with a file that is another notebook is not told.
+    If a broken file is named after a different notebook, it counts as missing here.
     """
     if submitted.broken and called(submitted.notebook) not in ("", course_exercises().get(name)):
         said = Verdict("missing", "no notebook with this exercise is handed in.")
