@@ -150,9 +150,9 @@ def make(name: str, seed: int, slips: int | None = None) -> Question:
     """
     draw = random.Random(f"{name} {seed}")
     if name in WRITTEN:
-        told = WRITTEN[name]
-        options = [Option(*parts) for parts in (told["right"], *told["wrong"])]
-        return shuffled(name, seed, told["ask"], options, draw)
+        entry = WRITTEN[name]
+        options = [Option(*parts) for parts in (entry["right"], *entry["wrong"])]
+        return shuffled(name, seed, entry["ask"], options, draw)
     kind, slips = KINDS[name], seed if slips is None else slips
     for subject, others in choices(kind, random.Random(f"{name} {slips}")):
         for _ in range(DRAWS):
@@ -220,9 +220,9 @@ def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list
     if len({*map(coarse, seen)}) < OPTIONS:
         return None
     because = explained(subject) if subject else filled(kind.because, case)
-    beside = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
-    told = [because, *(beside + explained(name) for name in others)]
-    return [Option(*parts) for parts in zip(seen, told, (subject, *others), strict=True)]
+    start = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
+    feedback = [because, *(start + explained(name) for name in others)]
+    return [Option(*parts) for parts in zip(seen, feedback, (subject, *others), strict=True)]
 
 
 def coarse(text: str) -> str:

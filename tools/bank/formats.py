@@ -84,12 +84,12 @@ def key(title: str, tests: dict[str, list[Question]]) -> str:
     for both in zip(*tests.values(), strict=True):
         asked = [*zip(tests, both, strict=True)]
         right = ", ".join(f"{test} {'ABCD'[question.right]}" for test, question in asked)
-        said: dict[str, list[str]] = {}
+        feedback: dict[str, list[str]] = {}
         for test, question in asked:
             for place, option in enumerate(question.options):
                 if place != question.right:
-                    said.setdefault(option.why, []).append(f"{test} {'ABCD'[place]}")
-        answers.append((right, both[0].tells, said))
+                    feedback.setdefault(option.why, []).append(f"{test} {'ABCD'[place]}")
+        answers.append((right, both[0].tells, feedback))
     return written("paper", title=title, questions=(), answers=answers)
 
 

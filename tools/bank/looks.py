@@ -78,10 +78,10 @@ def sees(scene: Scene) -> str:
     """Return for each token the keys to which head 0 gives a weight that is not 0."""
     rows = grid(scene, "softmax.weights").tolist()
     seen = [", ".join(str(key) for key, weight in enumerate(row) if weight) for row in rows]
-    said = [
+    texts = [
         "NaN" if row[0] != row[0] else keys or "none" for row, keys in zip(rows, seen, strict=True)
     ]
-    return "\n".join(f"token {token}: {keys}" for token, keys in enumerate(said))
+    return "\n".join(f"token {token}: {keys}" for token, keys in enumerate(texts))
 
 
 def changed(scene: Scene) -> str:

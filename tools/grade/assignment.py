@@ -174,8 +174,8 @@ def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> Noteb
     """Return nbgrader's release with one student's numbers in place of those of the sheet."""
     copy = nbformat.from_dict(notebook)
     instead = own(name, login, identifiers(copy.cells))
-    told = TEXTS["whose"].format(which=", ".join(instead), name=whose)
-    cells = [new_markdown_cell(told)] * bool(instead)
+    heading = TEXTS["whose"].format(which=", ".join(instead), name=whose)
+    cells = [new_markdown_cell(heading)] * bool(instead)
     for cell in copy.cells:
         question = asked(cell)
         if question and question[0] in instead:
@@ -192,8 +192,8 @@ def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> Noteb
 
 def nbgrader(folder: Path, *words: str) -> int:
     """Run a command of nbgrader in a course, with this Python's folder of commands on PATH."""
-    beside = str(Path(sys.executable).parent)
-    path = {"PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
+    commands = str(Path(sys.executable).parent)
+    path = {"PATH": os.pathsep.join([commands, os.environ.get("PATH", "")])}
     command = [sys.executable, "-m", "nbgrader", *words]
     return subprocess.run(command, cwd=folder, env=os.environ | path).returncode
 

@@ -78,7 +78,10 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
     for person in roster.people:
         found[person.login] = [Submission(person.login, "", person=person)]
     for name, files, alone in tops(folder):
-        told, notebooks = person_of(name, alone), [file for file in files if is_notebook(file.name)]
+        person, notebooks = (
+            person_of(name, alone),
+            [file for file in files if is_notebook(file.name)],
+        )
         says_whom = "__" in name or name.endswith(".zip") or person_of(name, True).name
         if name in LEFT or alone and not notebooks and not says_whom:
             unread.append(name)
@@ -86,7 +89,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         # 05_scores.py is reported, unless 05_scores.ipynb is there too.
         known = {"", *(called(file.name) for file in notebooks)}
         notebooks += [file for file in files if called(file.name) not in known]
-        student, person = roster.student(told)
+        student, person = roster.student(person)
         mine = found.setdefault(student, [])
         mine += [submission(student, person, file) for file in notebooks]
         if not mine:

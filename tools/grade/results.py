@@ -71,10 +71,10 @@ def results(
         for name in exercises:
             ranked = (rank(submitted, said[name], name) for submitted, said in notebooks)
             _, said, taken = max(ranked, key=itemgetter(0))
-            told = said.passed, said.kind, said.mistake, said.message, taken.notebook
+            verdict = said.passed, said.kind, said.mistake, said.message, taken.notebook
             late = taken.person.late * (said.kind != "missing")
             step = None if said.kind in MARKS else said.step  # that is wrong, not reached
-            yield Result(student, name, *told, points(name, said), possible(name), late, step)
+            yield Result(student, name, *verdict, points(name, said), possible(name), late, step)
 
 
 def rank(submitted: Submission, said: Verdict, name: str) -> tuple[tuple, Verdict, Submission]:
