@@ -27,11 +27,11 @@ EVENING = ("why.1", *(f"{step}.1" for step in STEPS), "the_order.1", "your_class
 
 
 class Unusable(Exception):
-    """The file cannot be read as progress."""
+    """The progress file cannot be read."""
 
 
 def file() -> Path:
-    """Return where the progress is kept; a course that many share is no place for it."""
+    """Return the path of the progress file: in the course if it can be written, else at home."""
     if named := os.environ.get(VARIABLE):
         return Path(os.path.expanduser(named))
     course = Path(__file__).resolve().parents[2]
