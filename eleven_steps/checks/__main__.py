@@ -68,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     about = "or package.module:NAME; NAME is a class, or what declare returns for it"
     parser.add_argument("targets", metavar="FILE.py:NAME", help=about, nargs="+")
-    parser.add_argument("--full", action="store_true", help="no token is hidden, as in an encoder")
-    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--full", action="store_true", help="hide no token, as in an encoder")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 
 

@@ -51,9 +51,9 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
             practice, "practice.single_head.7": shapes, single_head, columns or multi_head, and a
             number; or by_hand.3, 4 or 5 with numbers of one's own, "by_hand.3.7". Without one, the
             picture of what is done comes back.
-        answer: what the exercise asks for, a function, a number, a dictionary or a class. Whatever
-            comes is looked at: code runs on copies, for 5 seconds of its own at most, and what it
-            prints or raises stays inside. An answer that lives in another process is an object with
+        answer: what the exercise asks for, a function, a number, a dictionary or a class. Code
+            runs on copies, for at most 5 seconds of processor time, and nothing that it prints or
+            raises reaches the notebook. An answer that lives in another process is an object with
             a method ask, as asking/questions.py describes.
         record: whether a right answer counts as progress; a solution only proves itself.
 

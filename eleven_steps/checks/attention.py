@@ -162,7 +162,7 @@ def _verdict(
 
 
 def of_clause(broken: Broken) -> Verdict:
-    """Say which promise is broken, and how what comes differs from what is right."""
+    """Say which promise is broken, and how the reply differs from the right one."""
     clause, value = broken.clause, broken.reply.value
     gets, expected = differences(value, broken.right)
     expected = expected if broken.right is not None else ""

@@ -1,8 +1,8 @@
 """Find the expression at fault: the first where a right value makes everything after it right.
 
-Nothing is guessed from how code looks. A value of the eleven steps is put in place of an
-expression's own, the rest of the learner's code runs on, and its output is compared with the
-right one, in two cases of other sizes. What is said of a line has therefore been tried.
+The search guesses nothing from how code looks. It puts a value of the eleven steps in place of an
+expression's own, runs the rest of the learner's code, and compares the output with the right one,
+in two cases of different sizes. So every statement about a line has been tried.
 """
 
 import ast
@@ -86,7 +86,7 @@ class Search:
         given: kinds that are made before it, where it is one step's function.
         elsewhere: makes the search in a case of other sizes, in which what repairs has to hold
             too: sizes agree by chance, and one value can make up for the lack of another.
-        trusted: names of arguments, which are right as they are handed over.
+        trusted: names of arguments, whose values are right.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class Search:
     def _likely(self, spot: Spot, known: Known) -> bool:
         """Say whether to try a value first: a size of the constructor that is no letter's.
 
-        Where another letter's stands, it may as well be used wrongly in forward.
+        The size of a wrong letter may also be a mistake in forward, which uses it.
         """
         value = self.seen[spot].value
         odd = type(value) is int and value not in self.right.case.letters.values()
@@ -193,11 +193,11 @@ class Search:
             return True
         # One place that makes three, or every head: what it leaves out is left out thrice.
         if known.kind != read.kind == _named(spot.target):
-            return False  # it is what its name says
+            return False  # the value is what its name says
         other = known.kind != read.kind or seen.times > 1 and known.steps > read.steps
         if put.how == "turn" and not other:
             other = any(r and r.head != k.head for r, k in zip(seen.reads, put.each, strict=False))
-        # Where another right value stands, the right one has been made already, or is made here.
+        # If a different right value is here, the needed one was made before, or is made here.
         taken = {s.read.kind for p in spot.children if (s := self.seen.get(p)) and s.read}
         here = known.kind in seen.made or known.kind in THREE and not known.steps & {3, 4}
         return other and (here or MADE_OF.get(known.kind, {""}) <= taken)
@@ -420,7 +420,7 @@ class Search:
             known = put.known
             if known.kind not in kinds or known.name in unknown or known.layout == other:
                 continue
-            if not known.steps <= self._most:  # it would do what comes after
+            if not known.steps <= self._most:  # the value includes later steps
                 continue
             if spot.text in self.trusted and seen.read and seen.read.kind == known.kind:
                 continue
@@ -491,7 +491,7 @@ class Search:
             kinds = {"size", "factor", whole and whole.read and whole.read.kind}
             put = whole and self.repair(larger, lambda p, kinds=kinds: p.known.kind not in kinds)
             same = put and put.known.kind == need.kind and put.known.steps <= need.steps
-            if put and not same:  # otherwise it does nothing yet
+            if put and not same:  # else the larger expression changes nothing
                 step = self._step(larger, put.known, {below: need})
                 return Blame(larger, whole, put.known, step, Blame(spot, seen, need, step), made)
             below, larger = larger, larger.above
@@ -524,7 +524,7 @@ class Search:
             elif has.layout.split()[:2] != wants.layout.split()[:2] or "j i" in has.layout:
                 if wants.layout.split()[0] not in self._orders:
                     continue  # an order that comes up nowhere only makes up for what is wrong here
-                step = max(has.steps)  # it was laid out otherwise where it was made
+                step = max(has.steps)  # its axes were in a different order when it was made
             misnamed = not same_kind and self._is_made(seen, wants)
             operand = Blame(part, seen, wants, step)
             return Blame(spot, self.seen[spot], need, step, operand, misnamed)

@@ -136,7 +136,7 @@ def broken_clauses(
     Where the reference raises, because it does not exist at these sizes, nothing is asked.
 
     Args:
-        cls: the class, or an answer that lives elsewhere.
+        cls: the class, or a proxy of a class in a sandbox.
         reference: the class to be equal to.
         fitted: makes a case one of sizes that the class takes.
     """

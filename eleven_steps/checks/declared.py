@@ -38,7 +38,7 @@ def declare(
     Args:
         build: called as build(d_in, d_out, context_length, dropout, num_heads), and with
             qkv_bias=True or False if it takes one; returns the module. Without qkv_bias the class
-            is asked as it is built, with or without biases of queries, keys and values.
+            is judged only as it is built, with or without biases.
         state: called with a module of the reference, MultiHeadAttention by default; returns for
             each parameter of the class, by name, a tensor made of that module's parameters. Without
             state, the parameters of both have the same names.

@@ -170,7 +170,7 @@ def question(
     if lines:
         return Order(identifier, {letter: Line(*line) for letter, line in lines.items()})
     told = {}
-    for first, *rest_of in slips:  # further wrong answers, then what is said of all of them
+    for first, *rest_of in slips:  # further wrong answers, then the message about all of them
         said = tuple(text for text in rest_of if type(text) is str)
         for wrong in (first, *rest_of[: -len(said)]):
             told[tuples(wrong)] = said[0] if len(said) == 1 else said
@@ -271,7 +271,7 @@ def blockwise(
         scaled: (b, num_heads, num_tokens, num_tokens), the future at -inf.
         values: (b, num_heads, num_tokens, head_dim).
         size: keys of a block; the last may be shorter.
-        slips: what is done otherwise, by its name in _ROUND.
+        slips: functions that replace one of _ROUND, by its name.
     """
     do = SimpleNamespace(**_ROUND | slips)
     largest, total, context = torch.full_like(scaled[..., :1], -torch.inf), 0.0, 0.0

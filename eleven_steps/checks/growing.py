@@ -66,7 +66,7 @@ def _whole_or_fault(cls: Any, reply: Reply) -> Verdict:
 def _reached(cls: Any, verdict: Verdict) -> int:
     """Return the last right step of a wrong class, which is its number of points.
 
-    It is the same wherever the class lives, so a place counts for nothing.
+    It is the same here and in a sandbox, so it does not depend on a place.
     """
     if verdict.mistake:
         return MISTAKES[verdict.mistake].step - 1
@@ -141,8 +141,8 @@ def _steps_made(cls: Any, case: Case) -> int:
 def _found(cls: Any, came: Any) -> tuple[Blame, Search] | None:
     """Find the fault before the step that the returned value is meant for.
 
-    Which step that is, nobody says. It is none before the last one reached, and of the others that
-    for which the earliest expression has to be put right.
+    The class does not say which step that is. Of the steps after the last one reached, it is that
+    for which the earliest expression has to be repaired.
     """
     first = None if is_remote(cls) else attempt(search_class, cls, MAIN)
     if not isinstance(first, Search):

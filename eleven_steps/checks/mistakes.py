@@ -32,7 +32,7 @@ class Mistake:
 
     identifier: str  # name of the mistake, as in wrong_class("no_scale")
     step: int  # step at which the mistake is made, 1 to 11
-    sentence: str  # what is wrong, what was expected and where to look; code stands in backticks
+    sentence: str  # what is wrong, what was expected and where to look; code is in backticks
     why: str  # why it matters
     edits: Mapping[str, str]  # new text by the name of a line, or by its text
     also: tuple[int, ...] = ()  # other steps whose mistakes come to the same function

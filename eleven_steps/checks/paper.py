@@ -106,7 +106,7 @@ def practice(kind: str, seed: int) -> Paper:
             return paper
 
 
-# Fresh problems: small whole numbers, all of whose slips can be told apart
+# Fresh problems: small whole numbers, in which all slips give different results
 
 
 def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
@@ -234,7 +234,7 @@ def plain_words(words: str) -> list[str]:
     return [word for word in re.findall(r"\w+", words.lower().replace("_", "")) if word != "x"]
 
 
-# One head at a time, without a mask, y = x W: what works each number out stands in sheet.toml
+# One head at a time, without a mask, y = x W: sheet.toml has the code for each number
 
 
 def single_head(given: Matrices) -> dict[str, Explain]:

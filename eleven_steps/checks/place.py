@@ -1,8 +1,8 @@
 """Report where an answer is wrong: the learner's line, what it gives, what is expected.
 
-Everything that is said of a line was tried: with the expected value in its place all that comes
-after is right, in a second case of other sizes too. The verdict is known before, and does not
-depend on it.
+Every statement about a line was tried: with the expected value in its place everything after it
+is right, also in a second case of different sizes. The verdict is known before, and does not
+depend on the place.
 """
 
 import ast
@@ -43,7 +43,7 @@ def search_class(
         goal: what its forward should return for a case; the output if None.
 
     Raises:
-        NoSource: its source is not to be had.
+        NoSource: its source is not available.
     """
     watch = Watch(written_class(cls))
     if not is_theirs(watch.file):
@@ -87,7 +87,7 @@ def find(begin: Callable[[], Search]) -> tuple[Blame, Search] | None:
 
 
 def placed(verdict: Verdict, found: Blame, search: Search) -> Verdict:
-    """Add the place to a verdict, and what is known of it where nothing is said yet.
+    """Add the place to a verdict, and facts about it if the verdict has no sentence yet.
 
     A hint that the verdict has stays, unless a name or a size to use is known.
     """

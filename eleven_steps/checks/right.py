@@ -14,8 +14,8 @@ from eleven_steps.helpers.trace import trace
 AXES = {"b": "b", "n": "num_tokens", "i": "num_tokens", "j": "num_tokens", "h": "num_heads"}
 AXES |= {"d": "head_dim", "hd": "d_out", "e": "d_in", "o": "d_out", "c": "context_length"}
 
-# The orders of axes that come up in right classes, and the steps that are done by then. An axis is
-# a word, "bh" is b and h laid together. Where no h stands, it is one head's part.
+# The orders of axes that occur in right classes, and the steps that are done by then. An axis is a
+# word, and "bh" is b and h joined. An order without h is one head's part.
 PROJECTED = {"b n hd": "2", "b n h d": "2 3", "b n d": "2 3 4", "b d n": "2 3 4"}
 PROJECTED |= dict.fromkeys(
     ["b h n d", "b h d n", "bh n d", "bh d n", "h b n d", "h b d n"], "2 3 4"

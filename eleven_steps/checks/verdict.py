@@ -45,7 +45,7 @@ class Verdict:
     exercise: str = ""  # the identifier, "scores.1" for example; "" for a class on its own
     step: int | None = None  # the first wrong step, 1 to 11; None if none is known
     line: int | None = None  # number in the learner's file or cell, if it is known
-    code: str = ""  # that line as it is typed
+    code: str = ""  # the text of that line
     mistakes: tuple[str, ...] = ()  # names in the catalogue
     note: str = ""  # what was not tried, or a problem with saving progress
     printed: str = field(default="", compare=False)  # the beginning of what the answer printed
@@ -101,7 +101,7 @@ class Verdict:
         before = ":" if self.text else "," if self.place else ""
         head = f"{mark} {self.exercise}{before} " if self.exercise else f"{mark} "
         first, *rest = self.message.split("\n")
-        if not self.text and not self.place:  # the rows stand below the name
+        if not self.text and not self.place:  # the rows are below the name
             first, rest = "", [first, *rest]
         lines = [f"{head}{first}".rstrip(), *rest, *filter(None, [self.note and f"  {self.note}"])]
         if self.printed.strip():
@@ -168,7 +168,7 @@ def with_hint(sentence: str) -> tuple[str, str]:
     if found := re.search(r": (?=\w+ |`|x)", plain):
         at = found.start()
         hint = sentence[at + 2 :]
-        name = re.match(r"(?!a )\w\b", hint)  # of one letter: it stays as it is
+        name = re.match(r"(?!a )\w\b", hint)  # a name of one letter keeps its case
         return f"{sentence[:at]}.", hint if name else f"{hint[0].upper()}{hint[1:]}"
     *others, last = re.split(r"(?<=[.?!]) (?=[A-Z`0-9])", sentence)
     return (" ".join(others), last) if others and last.endswith("?") else (sentence, "")

@@ -25,7 +25,7 @@ class Spot:
     number: int
     text: str
     line: int
-    typed: str  # the line as it is typed
+    typed: str  # the text of the line
     function: str
     target: str  # the name that the whole expression is assigned to
     above: "Spot | None"  # the expression it is part of

@@ -1,8 +1,8 @@
 """Run the clauses of the contract: a class is right if each gives what it gives for ours.
 
 A clause gets a module in eval mode, with the weights of a case, and the case. It returns tensors,
-texts or dictionaries of these. Which clauses there are, and what counts as equal, stands in
-checks/contract.py.
+texts or dictionaries of these. checks/contract.py lists the clauses, and
+what counts as equal.
 """
 
 from collections.abc import Callable

@@ -186,7 +186,7 @@ def _raised_again() -> Iterator[None]:
 def silenced() -> Iterator[World]:
     """Run the body silently, on one thread, in float32, with gradients; then restore all.
 
-    It gets the world as it is there. Afterwards random numbers go on as if none had been drawn.
+    Yields the settings as they were. Afterwards random numbers go on as if none had been drawn.
     """
     before, states, stdin = World(), (random.getstate(), np.random.get_state()), sys.stdin
     compiled = "torch._dynamo" in sys.modules  # if it is not loaded, nothing is compiled

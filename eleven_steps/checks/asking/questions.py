@@ -1,7 +1,7 @@
 """Put questions to an answer, in this process or in a sandbox; the judge sees no difference.
 
-An answer that lives elsewhere is an object with a method `ask(question, *arguments)`: it returns
-what QUESTIONS[question] would return there, or a Failure; what it returns may be forged.
+An answer in a sandbox is an object with a method `ask(question, *arguments)`, which returns what
+QUESTIONS[question] returns there, or a Failure. The reply may be forged.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def kind_of(answer: Any) -> tuple[str, str]:
     return kind if fits else ("other", "object")
 
 
-# The questions; they run where the answer lives
+# The questions, which run in the process of the answer
 
 
 def kind(answer: Any) -> tuple[str, str]:
