@@ -100,7 +100,7 @@ class _Declared(nn.Module):
             if used is None:
                 raise Undeclared(
                     f"nothing in state is made of `{name}`; if the class has no such parameter, "
-                    f"hand over a reference without it"
+                    f"pass a reference without it"
                 )
 
     def _apply(self, function, recurse=True):
@@ -163,7 +163,7 @@ def _misfit(name: str, has: tuple | None, wanted: tuple | None, d_in: int, d_out
         return f"state lacks `{name}`, a parameter of shape {wanted}"
     if wanted is None:
         return f"state gives `{name}`, and the class has no parameter of that name"
-    text = f"state gives `{name}` the shape {has}, and the parameter's is {wanted}"
+    text = f"state gives `{name}` the shape {has}, but the parameter has {wanted}"
     widths = tuple(d_out if size == d_in else size for size in has)
     return f"{text}; if d_in has to be d_out, add one_width=True" if widths == wanted else text
 
