@@ -18,4 +18,4 @@ from eleven_steps.sliders.products import (
     explore_strides,
 )
 from eleven_steps.sliders.stage import explore_stage
-from eleven_steps.sliders.words import explore_angle, explore_meaning
+from eleven_steps.sliders.words import explore_meaning
