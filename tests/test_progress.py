@@ -56,7 +56,7 @@ def test_deleting_the_file_begins_anew_and_another_editions_exercise_is_kept(pat
     progress.write(path, ["gone.7", *progress.read(path)])
     check("scores.2", RIGHT)
     assert done(path) == ["gone.7", "mask.2", "scores.2"]
-    assert progress.picture().title.endswith(f"{len(EXERCISES) - 14} beyond")
+    assert progress.picture().title.endswith(f"{len(EXERCISES) - 14} beyond it")
 
 
 BROKEN = [b"", b"{", b"\xff\xfe\x00", b"null", b"[]", b'["scores.1"]', b"[" * 100_000]

@@ -100,7 +100,7 @@ def draw_patterns(
                 note, pattern(weights, words, svg.hue(head, number), SMALL, written=False)
             )
             parts.append(svg.labelled(f"layer {number}, head {head}", drawn))
-        lines.append(svg.beside(parts))
+        lines.append(svg.beside(parts, math.inf))  # a line for each layer
     facts = "; ".join(
         f"layer {i}, head {j}: {note}"
         for i, said in enumerate(notes)
