@@ -64,8 +64,8 @@ def test_a_step_marks_its_place_in_the_head_that_was_written_first(name):
     """Steps 3, 4, 9 and 10 have no line in a single head."""
     why = [c.source for c in renew.read(renew.COURSE["00_why_attention"]).cells]
     head = next(source for source in why if source.startswith("def head(")).partition("\n\n\n")[0]
-    first = renew.read(renew.COURSE[name]).cells[0].source
-    shown = re.search(r"^```python\n(def head\(.*?)\n```", first, re.MULTILINE | re.DOTALL)[1]
+    told = "\n".join(c.source for c in renew.read(renew.COURSE[name]).cells)
+    shown = re.search(r"^```python\n(def head\(.*?)\n```", told, re.MULTILINE | re.DOTALL)[1]
     lines = shown.splitlines()
     (place,) = (i for i, line in enumerate(lines) if "# <- this step" in line)
     code = lines[place].partition("# <- ")[0]
