@@ -3,22 +3,29 @@
 
 function render({ model, el }) {
   const { says, tables: instead, stage } = model.get("data"), { own } = stage;
-  const state = !own ? "right" : own.state === "wrong" ? "wrong" : "open",
-    sign = { right: "✓ ", wrong: "✗ ", open: "" }[state];
   el.classList.add("live");
   el.classList.toggle("own", Boolean(own));
-  el.replaceChildren(made("p", { className: `says verdict ${state}` }, sign, ...says.split("`").map((text, k) =>
-    (k % 2 ? made("code", { textContent: text }) : text))));
+  el.replaceChildren(own ? verdictOf(says, own.state === "wrong") : finale(() => {
+    if (!shown.words) shown.choose("sentence"); // the whiteboard has no words
+    return cardOf(shown.speaking().read(), stage.colours);
+  }));
   const shown = new Stage(el, stage);
-  if (!own) shown.root.before(made("div", { className: "finale" },
-    made("h4", { textContent: "Your class reads, with trained weights." }),
-    button("Save as a card to share", () => {
-      if (!shown.words) shown.choose("sentence"); // the whiteboard has no words
-      const card = new Blob([cardOf(shown.speaking().read(), stage.colours)], { type: "image/svg+xml" });
-      made("a", { download: "my_attention.svg", href: URL.createObjectURL(card) }).click();
-    })));
   el.append(...instead.map(({ title, all }) => tables(title, all)));
   return () => shown.leave();
+}
+
+// What is said of a class that is not right yet, code in it as code.
+function verdictOf(says, wrong) {
+  return made("p", { className: `says verdict ${wrong ? "wrong" : "open"}` }, wrong ? "✗ " : "",
+    ...says.split("`").map((text, k) => (k % 2 ? made("code", { textContent: text }) : text)));
+}
+
+// What stands above the sentence of a right class; card() returns what is seen as SVG.
+function finale(card) {
+  return made("div", { className: "finale" },
+    made("h4", { textContent: "✓ Your class reads, with trained weights." }),
+    button("Save as a card to share", () => made("a", { download: "my_attention.svg",
+      href: URL.createObjectURL(new Blob([card()], { type: "image/svg+xml" })) }).click()));
 }
 
 // What a class reads, as a picture of its own: the sentence, the arcs of the word that is asked, the next word.
