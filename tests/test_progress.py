@@ -56,7 +56,7 @@ def test_deleting_the_file_begins_anew_and_another_editions_exercise_is_kept(pat
     progress.write(path, ["gone.7", *progress.read(path)])
     check("scores.2", RIGHT)
     assert done(path) == ["gone.7", "mask.2", "scores.2"]
-    assert progress.picture().title.endswith(f"{len(EXERCISES) - 14} beyond")
+    assert progress.picture().title.endswith(f"{len(EXERCISES) - 14} beyond it")
 
 
 BROKEN = [b"", b"{", b"\xff\xfe\x00", b"null", b"[]", b'["scores.1"]', b"[" * 100_000]
@@ -125,7 +125,7 @@ def test_two_notebooks_at_once_lose_nothing(path):
 def test_the_picture_says_in_words_what_is_done(path):
     empty = progress.picture()
     beyond = len(EXERCISES) - len(progress.EVENING)
-    done = "Done: {} of the evening's 14 exercises (strong edge), {} of {} beyond"
+    done = "Done: {} of the evening's 14 exercises, {} of {} beyond it"
     assert empty.title == done.format(0, 0, beyond) and "✓" not in empty.svg
     assert empty == progress.picture() and empty.svg.count("stroke-width:2") == 14
     for name in ("scores.2", "shape.1"):

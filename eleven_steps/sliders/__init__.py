@@ -13,4 +13,4 @@ from eleven_steps.sliders.model_films import explore_cache, explore_models, expl
 from eleven_steps.sliders.own import explore_class
 from eleven_steps.sliders.products import explore_blocks
 from eleven_steps.sliders.stage import explore_stage
-from eleven_steps.sliders.words import explore_angle, explore_meaning
+from eleven_steps.sliders.words import explore_meaning

@@ -51,7 +51,6 @@ def bundles():
         sliders.explore_blocks(),
         sliders.explore_stage("mask"),
         pictures.draw_arcs([pictures.Head(weights[0], 0)], ["a", "dog", "runs"]),
-        sliders.explore_angle(),
         sliders.explore_lever(torch.tensor([4.0, -2.4, 8.0, 0.8])),
     ]
     return [one._repr_mimebundle_() for one in drawn]
