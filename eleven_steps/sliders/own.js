@@ -27,7 +27,7 @@ function speak(place, voice, { colours, names }) {
   const says = {
     read() {
       const { words, states } = voice[at], now = states.find((state) => `${state.off}` === `${off}`);
-      return { words, names, query, next: now.next, before: off && states[0].next[0], heads: all.map((name, k) => {
+      return { words, names, query, arcs: true, next: now.next, before: off && states[0].next[0], heads: all.map((name, k) => {
         const [layer, head] = name.split(",").map(Number);
         return { layer, head, off: name === off, row: now.arcs[k]?.[query].slice(0, query + 1) };
       }) };

@@ -2,7 +2,7 @@
 // words, in grids whose tracks fit what is in them; its cells are as large as the room allows.
 
 const LEAST_FONT = 11, LEAST_HIGH = 17, LARGEST = 96; // pixels
-const LINE = 16, TALL = 364, NARROW = 1000, LEVER = 346; // pixels; NARROW: width and height together
+const LINE = 16, TALL = 364, NARROW = 1000; // pixels; NARROW: width and height together
 
 // Whether what comes in shows digits across and down, and how large its cells are where it does not.
 const INPUTS = [[1, 1], [0, 1, 6], [1, 0, 6], [0, 0, 6], [0, 0, 3]];
@@ -88,7 +88,7 @@ class Plan {
       card: head ? b : -1,
       names: token || more.ghost || ["matrix", "own"].includes(lies) || b % most ? [] : this.names,
       columns: lies === "square" && (more.out || more.stays) ? this.names : [],
-      foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
+      foot: token && titles ? this.it.token(b) : "",
       title: head && titles ? this.head(b) : "" });
     return inLines(list.map(ofBlock), lines, head ? 14 : 6, 8);
   }
@@ -118,13 +118,13 @@ class Plan {
   // The trees that a step may have: what comes out beside what comes in, or below it; in some lines.
   trees(step) {
     const lies = [step, step - 1 || 1].map((n) => this.it.forms[this.it.lies(n)].blocks);
-    const tree = { 1: "opening", 7: "shares" }[step] ?? (this.meets(step) ? "product" : "pair");
+    const tree = step === 1 ? "opening" : this.meets(step) ? "product" : "pair";
     return range(2 * Math.max(...lies), (k) => this[tree](step, k % 2 === 0, 1 + (k >> 1)));
   }
 
   opening(step, beside) {
     const x = this.block("x", "x", 0, this.colours ? Math.min(12, this.it.room / 60) : "wo", "ho",
-      { names: this.it.words ? this.names : this.names.map((i) => `token ${i}`) });
+      { names: range(this.tokens, (i) => this.it.token(i)) });
     const facts = [["b = 1", "sequences: one here"], [`num_tokens = ${this.tokens}`, "rows of x"],
       [`d_in = ${this.dIn}`, "columns of x"], [`d_out = ${this.dOut}`, "chosen when the module was built"],
       [`num_heads = ${this.heads}`, "chosen: it must divide d_out"],
@@ -133,15 +133,6 @@ class Plan {
       this.words([[[why, "words"]]], { out: true })]), 16, 9);
     const left = col([this.header("x", 1), x], 6);
     return beside ? row([left, table], 44) : col([left, table], 44);
-  }
-
-  // The weights, whose cells were the scores, beside one row of them that is pulled out as bars.
-  shares(step, beside, lines) {
-    const wide = Math.min(this.it.room - 8,
-      this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 310 : 350);
-    const made = col([this.header("weights", step, { out: true }),
-      this.tensor("scores", "square", "o", lines, { stays: true })], 6);
-    return (beside ? row : col)([{ lever: true, w: wide, h: LEVER }, made], 24);
   }
 
   // What comes in and what comes out, for each tensor; into step 2 come the matrices.
@@ -157,7 +148,7 @@ class Plan {
     const rows = made.map((name, k) => {
       const arrow = [matrix && before[k], beside ? "→" : "↓", many && name].filter(Boolean)
         .map((text) => [[text, text.length > 1 ? "words" : "sign"]]);
-      return [matrix && !cells ? this.block(before[k], "matrix", 0, 2.5, 2) // learned, and too many for digits
+      return [matrix && !cells ? null // learned, and too many to be seen
         : this.tensor(kindOf(before[k]), from, matrix ? "m" : "i", several,
           { ghost: !matrix, ...titled(k, from) }),
       this.words(phone ? [arrow.flat()] : arrow, { out: true, align: "center" }),
@@ -200,7 +191,7 @@ class Plan {
 // The tree of a step in cells as large as they may be: what comes in with digits if that fits, beside
 // or above what comes out, in few lines. Where nothing fits there is more room downwards.
 function fit(plan, step, width, height) {
-  const { it, colours } = plan, words = step > 4 && step < 9 && it.words || []; // over columns
+  const { it, colours } = plan, words = step > 4 && step < 9 ? plan.names : []; // over columns
   const least = Math.max(it.least, ...words.map((word) => it.width(word) + 2));
   const strips = colours && (step < 5 || step > 8); // features as strips, their words beside them
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));
@@ -221,8 +212,7 @@ function fit(plan, step, width, height) {
       input);
     const sizes = small.map((tree) => {
       let w = least;
-      for (let by = ((plan.narrow && step === 7 ? Math.max(36, least + 2) : LARGEST) - least) / 2; by > 1;
-      by /= 2) if (fits(tree, w + by)) w += by;
+      for (let by = (LARGEST - least) / 2; by > 1; by /= 2) if (fits(tree, w + by)) w += by;
       return w;
     });
     const k = sizes.findIndex((w) => w > 0.85 * Math.max(...sizes));
@@ -239,11 +229,10 @@ function docked(plan, step, x, tall) {
   return { dock, aside, above, tree, need: above + tree.h + 10 };
 }
 
-// The first of them that is low enough, else the lowest: where x leaves a step too little room it is
-// smaller, and beside the lever it goes.
+// The first of them that is low enough, else the lowest: where x leaves a step too little room it is smaller.
 function lowEnough(plan, step, tall) {
-  const lever = step === 7, none = step === 1 || lever && plan.narrow, tries = [];
-  for (const x of none ? [0] : [...plan.docks, ...lever ? [0] : []]) {
+  const tries = [];
+  for (const x of step === 1 ? [0] : plan.docks) {
     if (tries.push(docked(plan, step, x, tall)) && tries.at(-1).need <= tall) return tries.at(-1);
   }
   return tries.reduce((one, other) => (other.need < one.need ? other : one));
@@ -274,10 +263,9 @@ class Laid {
     Object.assign(this, { it, need, high });
     this.rest = new Float32Array(4 * it.list.length);
     this.start = new Float32Array(4 * it.list.length);
-    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], lever: null });
+    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [] });
     this.leaf = (node, x, y) => {
-      if (node.lever) this.lever = { x, y, w: node.w, h: node.h };
-      else if (node.text) {
+      if (node.text) {
         node.text.forEach((parts, line) =>
           this.say(parts, x, y + line * LINE, node.w, { ...node, head: line ? undefined : node.head }));
       } else this.block(node, x + node.left, y + node.top, x, y);
@@ -330,8 +318,7 @@ class Laid {
     for (const { kind, k } of this.it.list) {
       if (!seen(k)(start) && !MADE[step].includes(kind)) start.set(this.at(k), 4 * k);
     }
-    const drawn = ({ kind }) => !this.it.wide || !MATRICES.includes(kind); // there they are pictures
-    this.active = this.it.list.filter((cell) => drawn(cell) && [rest, start, before?.rest].some(seen(cell.k)));
+    this.active = this.it.list.filter((cell) => [rest, start, before?.rest].some(seen(cell.k)));
     this.shown = this.active.filter(({ k }) => seen(k)(rest));
   }
 

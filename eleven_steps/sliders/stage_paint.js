@@ -62,7 +62,7 @@ function where(it, { n, t, u, laid, before }, cell) {
 // Whether a cell shows what its step makes of it: −∞ once its tile lies, a share once its row fills.
 function settled({ sizes: { tokens } }, { kind, r, c }, n, u) {
   if (kind !== "scores" || u >= 1) return true;
-  if (n === 7) return 4 * (u - 0.75) * tokens >= r + 0.5; // while the lever squeezes its row to 1
+  if (n === 7) return u * tokens >= r + 0.5;
   return n !== 6 || u >= landing(tokens, r, c) + 0.3;
 }
 
@@ -72,7 +72,6 @@ class Painter {
   constructor(it, canvas, small) {
     this.it = it; this.small = small.getContext("2d");
     this.pen = canvas.getContext("2d", { alpha: false });
-    this.heats = {}; // matrices as pictures
     this.now = new Float32Array(6); // where a cell is, its opacity, and how far it has come
   }
 
@@ -126,7 +125,6 @@ class Painter {
       if (n === 10) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
       else this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
     }
-    if (it.wide) this.matrices(moment);
     const still = []; // what is on its way passes under what lies
     for (const cell of t < 1 ? laid.active : laid.shown) {
       const [x, y, w, h, o, s] = where(it, moment, cell);
@@ -137,35 +135,13 @@ class Painter {
     }
     for (const paint of still) paint();
     if (u > 0 && u < 1) this.act(moment);
-    if (n === 7 && t >= TURN) { // the row that the lever has in hand
-      const { h, r } = rowOfNote(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r &&
+    if (n === 7 && t >= 1) { // the row that the title speaks of
+      const { h, r } = noted(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r &&
         cell.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }
-    it.page.lift(n === 7 ? t : 0);
     if (t >= 1) this.marks(laid);
     pen.globalAlpha = 1;
-  }
-
-  // Matrices of a scene that is too wide for numbers: a picture each, a point a number, made once.
-  matrices(moment) {
-    const { it, pen } = this, { dIn, dOut } = it.sizes;
-    for (const kind of MATRICES) {
-      const first = it.first[kind], [x, y, w, h, opacity] = where(it, moment, it.list[first]);
-      if (!w || opacity < 0.02) continue;
-      const heat = this.heats[`${kind} ${it.name} ${this.paper}`] ??= Object.assign(
-        document.createElement("canvas"), { width: dOut, height: dIn });
-      if (!heat.done) {
-        const dots = heat.getContext("2d");
-        for (const cell of it.list.slice(first, first + dIn * dOut)) {
-          [dots.fillStyle, dots.globalAlpha] = this.shade(cell, 2, it.value(cell, 2), 0);
-          dots.fillRect(cell.c, cell.r, 1, 1);
-        }
-        heat.done = !it.hand.hold;
-      }
-      Object.assign(pen, { globalAlpha: opacity, imageSmoothingEnabled: false });
-      pen.drawImage(heat, x, y, w * dOut, h * dIn);
-    }
   }
 
   fill(x, y, w, h, colour, opacity = 1) {
@@ -323,21 +299,19 @@ class Painter {
     this.frame([x - 1, y - 1, w + 2, h + 2]);
   }
 
-  // Every step in small, as it is now: what changes under a hand lights up here as well.
-  miniatures(wide) {
-    const { it, pen, small, dots } = this;
+  // A step in small, as it is now: what changes under a hand lights up here as well.
+  miniature(n, wide) {
+    const { it, pen, small, dots } = this, laid = it.boards[n], kinds = LEFT[n][0].map(kindOf);
     small.setTransform(dots, 0, 0, dots, 0, 0);
-    small.clearRect(0, 0, wide * LAST, STRIP);
+    small.clearRect(wide * (n - 1), 0, wide, STRIP);
+    if (n > it.end) return;
+    const left = laid.shown.filter(({ kind }) => kinds.includes(kind));
+    const [x, y, w, h] = around(left.map(({ k }) => laid.at(k)));
+    const scale = Math.min((wide - 12) / w, (STRIP - 10) / h);
+    const middle = [wide * (n - 0.5) - (x + w / 2) * scale, STRIP / 2 - (y + h / 2) * scale];
+    small.setTransform(dots * scale, 0, 0, dots * scale, ...middle.map((v) => v * dots));
     this.pen = small;
-    for (let n = 1; n <= it.end; n++) {
-      const laid = it.boards[n], kinds = LEFT[n][0].map(kindOf);
-      const left = laid.shown.filter(({ kind }) => kinds.includes(kind));
-      const [x, y, w, h] = around(left.map(({ k }) => laid.at(k)));
-      const scale = Math.min((wide - 12) / w, (STRIP - 10) / h);
-      const middle = [wide * (n - 0.5) - (x + w / 2) * scale, STRIP / 2 - (y + h / 2) * scale];
-      small.setTransform(dots * scale, 0, 0, dots * scale, ...middle.map((v) => v * dots));
-      for (const cell of left) this.square(cell, ...laid.at(cell.k), 1, n, true);
-    }
+    for (const cell of left) this.square(cell, ...laid.at(cell.k), 1, n, true);
     this.pen = pen;
   }
 }

@@ -1,6 +1,6 @@
 // The playhead: how far the steps have happened, by itself or under a hand. At 5 the fifth has.
 
-const SECONDS = { 1: 2.4, 2: 6, 5: 7, 6: 2.4, 7: 11, 8: 6, 11: 6 }; // 3, 4, 9, 10: by their rows
+const SECONDS = { 1: 2.4, 2: 6, 5: 7, 6: 2.4, 7: 4, 8: 6, 11: 6 }; // 3, 4, 9, 10: by their rows
 const PAUSE = 1600; // milliseconds between steps, to read what was found
 
 class Playhead {

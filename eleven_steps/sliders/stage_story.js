@@ -143,8 +143,8 @@ class Story {
 
   // The row of the word that is asked, in its head, of what a step has left.
   row(step, name, made = this.it.mine) {
-    const { asked, head, sizes: { tokens } } = this.it, first = (head * tokens + asked) * tokens;
-    return made[step][name].subarray(first, first + tokens);
+    const { asked, head, sizes: { tokens } } = this.it;
+    return rowIn(made[step][name], tokens, head, asked);
   }
 
   // The part of a ribbon of length 1 that a word gets, with what softmax has made of it or other shares.
@@ -266,7 +266,7 @@ class Story {
     const scores = this.row(5, "scores"), masked = this.row(6, "masked"), weights = this.row(7, "weights");
     const live = it.step > 5 ? masked : scores, most = Math.max(it.most.scores, 1e-6),
       wide = Math.min(46, 0.6 * this.column);
-    const root = this.divisor, small = f(7) ? 1 - (1 - 1 / root) * clamp(f(7) / 0.35) : 1,
+    const root = it.divisor, small = f(7) ? 1 - (1 - 1 / root) * clamp(f(7) / 0.35) : 1,
       s = ease(clamp((f(7) - 0.35) / 0.65)), away = 1 - r(9);
     const flown = f(6), font = this.column < 46 ? 11 : 13;
     for (let j = 0; j < tokens; j++) {
@@ -299,8 +299,6 @@ class Story {
     if (s) pen.box("whole", [this.all[0], 120, this.all[1], 32], { class: "frame", opacity: s * away });
   }
 
-  get divisor() { return this.it.moved.get("divisor 1")?.value ?? Math.sqrt(this.it.headDim); }
-
   share(j, wide, weight) {
     const word = this.it.word(j), per = `${Math.round(100 * weight)} %`;
     return wide > 7.5 * (word.length + per.length) ? `${word} ${per}` : wide > 34 ? per : "";
@@ -328,9 +326,7 @@ class Story {
 
   // The same ribbon without the division, below.
   undivided(masked, opacity, font) {
-    const { it, pen } = this, most = Math.max(...masked), parts = masked.map((score) => Math.exp(score - most)),
-      whole = sum([...parts]);
-    const shares = parts.map((part) => part / whole);
+    const { it, pen } = this, shares = sharesOf(masked, 1);
     for (let j = 0; j <= it.asked; j++) {
       const at = this.segment(j, 216, 20, shares);
       pen.box(`bare ${j}`, at, { fill: this.tone(it.head), "fill-opacity": 0.28, opacity });
