@@ -307,6 +307,9 @@ class Stage {
     this.root.addEventListener("transitionend", (event) => event.target === this.root && again());
     const sight = new IntersectionObserver(() => this.ink !== getComputedStyle(this.root).color && again());
     sight.observe(this.root);
-    this.leave = () => { this.playhead.stop(); room.disconnect(); sight.disconnect(); };
+    this.leave = () => {
+      this.playhead.stop();
+      for (const watch of [room, sight, this.page.passed]) watch.disconnect();
+    };
   }
 }

@@ -2,7 +2,7 @@
 // words, in grids whose tracks fit what is in them; its cells are as large as the room allows.
 
 const LEAST_FONT = 11, LEAST_HIGH = 17, LARGEST = 96; // pixels
-const LINE = 16, TALL = 364, NARROW = 1000; // pixels; NARROW: width and height together
+const LINE = 16, TALL = 364, NARROW = 840; // pixels; NARROW: width and height together
 
 // Whether what comes in shows digits across and down, and how large its cells are where it does not.
 const INPUTS = [[1, 1], [0, 1, 6], [1, 0, 6], [0, 0, 6], [0, 0, 3]];

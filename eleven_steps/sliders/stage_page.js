@@ -5,16 +5,18 @@ const PLACES = ["title", "why", "choices", "back", "steps", "code", "knobs", "wo
 const SCOPES = { word: "one word", head: "all words", all: "all heads", hand: "check by hand" };
 const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
 
+const SIGNS = Object.fromEntries(Object.entries({ done: "✓", wrong: "✗", next: "…" }).map(([is, sign]) =>
+  [is, ` <b class="${is}" role="img" aria-label="${is}">${sign}</b>`]));
+
 const placed = ([x, y, w, h]) => `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
 
 class StagePage {
   constructor(it, el) {
     const { steps, scenes, done = [] } = it.data, names = Object.keys(scenes);
-    const signs = { done: "✓", wrong: "✗", next: "…" }, { open, state } = it.own ?? {};
-    const sign = (is) => (is ? ` <b class="${is}" role="img" aria-label="${is}">${signs[is]}</b>` : "");
+    const { open, state } = it.own ?? {};
     const tile = ({ name, letters }, k) => `<div class="tile${k < it.end ? "" : " dark"}"
       title="${letters}">${
-      sign(done.includes(name) ? "done" : k + 1 === open ? state : "")} ${k + 1} <span>${name}</span><small></small></div>`;
+      SIGNS[done.includes(name) ? "done" : k + 1 === open ? state : ""] ?? ""} ${k + 1} <span>${name}</span><small></small></div>`;
     const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
       aria-label="${name}" data-size="${key}"><output></output></label>`;
     const more = it.data.large ? `<button class="steps">The eleven steps of this sentence</button>` : "";
@@ -55,6 +57,7 @@ class StagePage {
       it.hand.divide(Math.abs(Math.log(by / root)) < 0.06 ? root : by);
     };
     this.elements = []; // by the number of their cell
+    this.watch();
     this.moving = false; // whether cells are on their way
     this.forget();
   }
@@ -63,6 +66,17 @@ class StagePage {
   open(what) {
     this.root.dataset.opened = what;
     this.root.dataset.large = what === "first";
+  }
+
+  // A step's tile lights up as soon as its exercise is passed: the card of its verdict says so.
+  watch() {
+    const { root, it } = this, notebook = root.closest(".jp-Notebook"), { steps } = it.data;
+    this.passed = new MutationObserver((changes) => changes.every(({ target }) => root.contains(target)) ||
+      this.tiles.forEach((tile, k) => {
+        const card = notebook.querySelector(`[aria-label="Verdict: ${steps[k].name}.1"][style*="success"]`);
+        if (card && !tile.querySelector(".done")) tile.insertAdjacentHTML("afterbegin", SIGNS.done);
+      }));
+    if (notebook && !it.own) this.passed.observe(notebook, { childList: true, subtree: true });
   }
 
   // What stands on the page is written anew.

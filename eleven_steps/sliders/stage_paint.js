@@ -82,9 +82,13 @@ class Painter {
       canvas.style.color = `var(--${name})`;
       this[name] = getComputedStyle(canvas).color;
     }
-    this.heads = heads; this.family = read("digits");
+    this.heads = heads.map((_, k) => { // lighter in the dark
+      canvas.style.color = `var(--tone${k})`;
+      return getComputedStyle(canvas).color;
+    });
+    this.family = read("digits");
     const words = `12px ${this.family}`;
-    this.fonts = { words, bold: `bold 13px ${this.family}`, code: `11.5px ${read("code")}`,
+    this.fonts = { words, bold: `bold 13px ${this.family}`, code: `12px ${read("code")}`,
       sign: `22px ${this.family}` };
     this.inks = { words: this.soft, bold: this.ink, code: this.ink, sign: this.soft };
     this.widths = new Map();

@@ -71,7 +71,7 @@ function found(it) {
   const [scores, masked, shares] = [mine[5].scores, mine[6].masked, mine[7].weights]
     .map((flat) => rowIn(flat, sizes.tokens, h, r));
   const seen = it.step < 7 ? scores : shares, most = seen.indexOf(Math.max(...seen)), per = (part) => Math.round(100 * part);
-  return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best: most === r ? "itself" : it.token(most),
+  return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best: it.token(most) + (most === r ? " itself" : ""),
     score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), sole: shares[most] > 0.95,
     bare: per(sharesOf(masked, 1)[most]), next: it.next[0] };
 }

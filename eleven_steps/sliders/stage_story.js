@@ -90,14 +90,14 @@ class Story {
     // After the heads: rows of their contexts, and in the end one row.
     range(heads, (h) => {
       const gap = 44 * (1 - f(10)), half = (whole - gap * (heads - 1)) / heads, x = left + h * (half + gap),
-        row = 108 / tokens;
+        row = 104 / tokens;
       const tables = r(9) * (1 - r(11));
       for (let i = 0; i < tokens; i++) {
         const x9 = left + h * ((whole - 44 * (heads - 1)) / heads + 44);
-        put("context", i, h * dim, (h + 1) * dim, [x9, 14 + i * row, (whole - 44 * (heads - 1)) / heads, row - 2],
+        put("context", i, h * dim, (h + 1) * dim, [x9, 18 + i * row, (whole - 44 * (heads - 1)) / heads, row - 2],
           tables * (i === q ? 1 : 0.4), { h, name: "table", quiet: this.p > 9.01 });
       }
-      const copied = f(10) > 0 ? f(10) : 0, from = 14 + q * row, to = 150 - 138 * r(11);
+      const copied = f(10) > 0 ? f(10) : 0, from = 18 + q * row, to = 150 - 138 * r(11);
       put("context", q, h * dim, (h + 1) * dim, [x, from + (to - from) * copied, half, row - 2 + (42 - row) * copied],
         copied && 1, { h, name: "row", quiet: this.p < 9.5 });
       if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 292, whole, 44], f(8) * (1 - r(9)),
@@ -359,13 +359,13 @@ class Story {
 
   // All that is of one word is read as one row, though it lies in two tables.
   joins(u, left, whole) {
-    const { it, pen } = this, { heads, tokens } = it.sizes, row = 108 / tokens, y = 14 + (it.asked + 0.5) * row - 1;
+    const { it, pen } = this, { heads, tokens } = it.sizes, row = 104 / tokens, y = 18 + (it.asked + 0.5) * row - 1;
     const half = (whole - 44 * (heads - 1)) / heads;
     for (let h = 0; h < heads; h++) {
       const x = left + h * (half + 44);
       pen.box(`of ${h}`, [x - 2, y - row / 2, half + 4, row], { class: "mark", opacity: u });
       if (h) pen.put(`joins ${h}`, "path", { d: `M${x - 42} ${y}h${40 * u}`, class: "thread" });
-      pen.words(`table ${h}`, `head ${h}`, x, 8, { class: "start", fill: this.tone(h), opacity: u });
+      pen.words(`table ${h}`, `head ${h}`, x, 13, { class: "start", fill: this.tone(h), opacity: u });
     }
   }
 
