@@ -56,7 +56,6 @@ function slider(label, moved) {
       input.value = offered.indexOf(at);
       input.disabled = offered.length === 1;
       input.title = input.disabled ? "the only value where the others stand" : "";
-      input.style.setProperty("--last", Math.max(1, input.max));
       input.setAttribute("aria-valuetext", value);
       output.textContent = value;
     },

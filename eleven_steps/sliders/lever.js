@@ -1,7 +1,7 @@
 // Softmax as a lever: a row of scores as bars. Any of them can be taken hold of at any moment, and so can
 // what divides them: the weights follow.
 
-const MOMENTS = ["scores", "exp", "sum to 1"], SPEED = 2200; // milliseconds for a moment
+const MOMENTS = ["scores", "exp", "sum to 1"];
 const UP = 84, DEEP = 64, TOP = 24, LYING = 30, BASE = TOP + UP, WORDS = BASE + DEEP + 18; // pixels
 
 // A row of scores at each of the moments. Pure arithmetic.
@@ -14,32 +14,23 @@ const plain = (value) => (value < 1e5 ? written(value) : value.toExponential(1).
 
 function render({ model, el }) {
   const { scores: given, words, divisor: root, colour } = model.get("data"), many = words.length;
-  let scores = [...given], divisor = root, t = 0, motion = null, unit = 1, wide = 540;
+  let scores = [...given], divisor = root, t = 0, stop = null, unit = 1, wide = 540;
   el.classList.add("live", "lever");
   el.innerHTML = `<div class="title" aria-live="polite"></div><div class="moments" role="group"
       aria-label="moments of the softmax"></div><svg role="group" aria-label="scores as bars"></svg><p></p>
-    <label>divide by <input type="range" min="-1.4" max="2.8" step="0.01" aria-label="divide by"><output></output></label>`;
+    <label>divide by <input type="range" min="-1.4" max="2.8" step="0.01"><output></output></label>`;
   const [title, moments, svg, said, { children: [slider, output] }] = el.children;
   const far = 2 * Math.max(4, Math.ceil(strongest(given)));
-  const stop = () => { motion?.(); motion = null; };
-  const go = (to, time = 700) => {
-    stop();
+  const go = (to) => {
     const from = t;
-    motion = glide(time, (s) => {
+    stop?.();
+    stop = glide(1000 * Math.abs(to - from), (s) => {
       t = from + (to - from) * s;
-      if (s === 1) stop();
       draw();
     });
-    draw();
   };
-  const play = button("", () => {
-    if (motion) { stop(); draw(); return; }
-    const last = MOMENTS.length - 1;
-    if (t >= last) t = 0;
-    go(last, SPEED * (last - t));
-  });
   const back = button("Back to the start", () => { scores = [...given]; divisor = root; draw(); });
-  moments.append(play, ...MOMENTS.map((name, k) => button(name, () => go(k))), back);
+  moments.append(...MOMENTS.map((name, k) => button(name, () => go(k))), back);
   const move = (j, score) => { scores[j] = Math.round(clamp(score, -far, far) * 100) / 100; draw(); };
   svg.innerHTML = `<path class="rule"/>${words.map((word) => `<g class="bar" tabindex="0" role="slider"
     aria-label="score of ${word}"><rect class="hit"/><rect class="ink" rx="2" fill="${colour}"/><text class="number"
@@ -93,8 +84,7 @@ function render({ model, el }) {
     said.textContent = ["Take hold of a column and pull it up or down.",
       `exp of each score: none is below 0, and a little more score is much taller. They sum to ${all}.`,
       `Each divided by ${all}, their sum: end to end they are 1 long, and each is a weight.`][shown];
-    play.textContent = motion ? "❚❚ Stop" : "▶ Play";
-    [...moments.children].slice(1, -1).forEach((each, k) => { each.ariaPressed = String(k === shown); });
+    [...moments.children].slice(0, -1).forEach((each, k) => { each.ariaPressed = String(k === shown); });
     back.disabled = `${scores}` === `${given}` && divisor === root;
     slider.value = Math.log(divisor); output.textContent = written(divisor);
     slider.setAttribute("aria-valuetext", output.textContent);
@@ -105,7 +95,7 @@ function render({ model, el }) {
     if (el.clientWidth) { wide = Math.min(540, el.clientWidth - 10); draw(); }
   });
   room.observe(el);
-  return () => { stop(); room.disconnect(); };
+  return () => { stop?.(); room.disconnect(); };
 }
 
 const set = (part, values) =>

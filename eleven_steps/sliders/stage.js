@@ -6,13 +6,13 @@
 class Stage {
   constructor(el, data) { // in an element of any page: data as eleven_steps.sliders.stage hands it over
     this.data = data; this.own = data.own; // of a class of one's own: how far it has come
-    this.frame = this.waiting = null; // what will be painted: soon, and a little later
+    this.frame = null; // in which it will be painted
     this.pointed = this.kin = null; // the number under the pointer, and where its relatives are
     const { open, tensors } = this.own ?? {};
     this.end = !open ? LAST : tensors ? open : open - 1 + TURN;
     this.page = new StagePage(this, el);
     this.root = this.page.root;
-    this.painter = new Painter(this, this.page.canvas, this.page.small);
+    this.painter = new Painter(this, this.page.canvas);
     this.playhead = new Playhead(this); this.hand = new Hand(this);
     this.story = new Story(this, this.page.drawn); this.memory = new Memory(this);
     this.look(); this.listen();
@@ -59,6 +59,7 @@ class Stage {
     if (!legal.includes(this.sizes.heads)) {
       this.sizes.heads = Math.max(...legal.filter((many) => many <= this.sizes.heads));
     }
+    this.head = Math.min(this.head, this.sizes.heads - 1);
     this.hand.release(); this.point(null);
     this.headDim = this.sizes.dOut / this.sizes.heads; this.forms = forms(this.sizes);
     const { list, first } = cells(this.forms);
@@ -96,12 +97,12 @@ class Stage {
       return made[7].weights.subarray(i, i + this.asked + 1);
     };
     const heads = (layer, many, made) => range(many, (head) =>
-      ({ layer, head, row: made[7] && rowOf(made, head), off: this.off.has(`${layer},${head}`) }));
+      ({ layer, head, row: rowOf(made, head), off: this.off.has(`${layer},${head}`) }));
     return {
       read: () => ({ words: this.words.slice(0, this.sizes.tokens), names: this.data.names, query: this.asked,
         next: this.next, whatIf: this.moved.size > 0, arcs: this.root.dataset.large === "true",
         before: this.off.size || this.moved.size ? this.whole : null, vocabulary: this.reader.vocabulary,
-        heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)),
+        heads: [...heads(0, this.reader.heads, this.reader.made),
           ...heads(1, this.sizes.heads, this.mine)] }),
       asked: (i) => this.ask(i),
       swapped: (i, word) => this.swap(i, word),
@@ -169,7 +170,7 @@ class Stage {
   anew() {
     this.compute(); this.page.worth(); this.page.say(); this.page.foretell();
     if (this.scope === "word" && this.step > 6) { this.steps = this.story.arrange(); this.page.shares(); }
-    this.soon(); this.later(40);
+    this.soon();
   }
 
   look() {
@@ -179,7 +180,7 @@ class Stage {
 
   // Lay everything out for the room there is.
   arrange() {
-    const { board, strip } = this.page;
+    const { board } = this.page;
     this.laid = board.clientWidth; this.room = this.laid || 1068; this.narrow = this.room < 760;
     const { steps, across, high } = arrange(this);
     Object.assign(this, { boards: steps, across, high: this.scope === "word" ? STORY : high });
@@ -187,22 +188,11 @@ class Stage {
     this.root.dataset.scope = this.scope;
     this.painter.resize(this.painter.pen, across, high);
     board.style.height = `${this.high}px`;
-    this.painter.resize(this.painter.small, strip.clientWidth, STRIP);
     this.page.forget(); this.page.say(); this.page.foretell();
-    this.soon(); this.later(0);
+    this.soon();
   }
 
   soon() { this.frame ??= requestAnimationFrame(() => { this.frame = null; this.paint(); }); }
-
-  // The strip's miniatures are painted one by one, so that no key waits for all of them.
-  later(wait) {
-    const next = () => {
-      this.painter.miniature(this.stale, this.page.strip.clientWidth / LAST);
-      this.waiting = --this.stale ? setTimeout(next) : null;
-    };
-    this.stale = Math.ceil(this.end);
-    this.waiting ??= setTimeout(next, wait);
-  }
 
   paint() {
     if (this.scope !== "word") this.painter.paint();
@@ -287,7 +277,7 @@ class Stage {
     this.root.addEventListener("input", ({ target: { dataset, values, value } }) =>
       this.set({ [dataset.size]: values[value] }));
     this.root.addEventListener("click", ({ target }) => {
-      const { one, all, back, steps } = this.page,
+      const { one, back, steps } = this.page,
         { head, scope, meets } = target.closest("button")?.dataset ?? {};
       if (target === steps) this.unfold(TURN);
       else if (meets) {
@@ -296,8 +286,8 @@ class Stage {
       } else if (target.closest(".through")) this.follow(Number(head));
       else if (scope === "hand") this.choose("whiteboard");
       else if (scope) { this.wish = scope; this.name === "sentence" ? this.zoom(scope) : this.choose("sentence"); }
-      else if (target === one || target === all) this.playhead.toggle(target === all);
-      else if (target === back) { this.hand.undoAll(); board.focus({ preventScroll: true }); }
+      else if (target === one) this.playhead.toggle();
+      else if (target === back) { this.hand.undoAll(); one.focus({ preventScroll: true }); }
     });
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
     const room = new ResizeObserver(() => board.clientWidth !== this.laid && again());

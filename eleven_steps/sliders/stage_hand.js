@@ -28,7 +28,7 @@ class Hand {
     this.release();
     it.playhead.rush();
     this.hold = { cell, step: it.step, made: it.made };
-    this.report(); it.soon();
+    it.page.tell(reported(it, this.hold)); it.soon();
   }
 
   // Set the number that is held; everything after it follows. One that was −∞ begins at the score.
@@ -41,24 +41,17 @@ class Hand {
     it.moved.set(key, { was, step: leftBy(cell.kind, step), name: nameOf(cell.kind, step), at: cell.at,
       called: it.called(cell, step), cell, value: Math.round(clamp(to, low, far) * digits) / digits });
     it.anew();
-    this.report();
+    it.page.tell(reported(it, this.hold));
   }
 
   // By how much a pixel or a key moves a number.
   by(cell, parts) { return this.far(cell, this.it.step) / parts; }
 
-  report() {
-    const { it } = this, { cell, step } = this.hold, [x, y, w, h] = it.steps[step].at(cell.k);
-    const before = it.value(cell, step, this.hold.made), now = it.value(cell, step);
-    it.page.tell(reported(it, this.hold));
-    it.page.callOut(`${written(before)} → ${written(now)}`, now < before ? "down" : "up", x, y, w, h);
-  }
-
   release() {
     clearTimeout(this.letting);
     if (!this.hold) return;
-    this.hold = this.it.pointed = null; this.it.page.call.hidden = true;
-    this.it.page.tell(); this.it.soon(); this.it.later(40);
+    this.hold = this.it.pointed = null;
+    this.it.page.tell(); this.it.soon();
   }
 
   // What scores are divided by is no number on the board.
@@ -89,7 +82,7 @@ class Hand {
 
   // What a key does here; whether it did anything.
   key(key, { shiftKey, target }) {
-    const { it } = this, { elements, board, strip } = it.page;
+    const { it } = this, { elements, strip } = it.page;
     const cell = it.list[target.k], by = { ArrowUp: 1, ArrowDown: -1, PageUp: 1, PageDown: -1 }[key];
     const aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
     if (key === "Escape") return this.undo(this.hold?.cell ?? cell);
@@ -104,28 +97,11 @@ class Hand {
       if (next?.hidden !== false || it.list[next.k].kind !== cell.kind) return true;
       it.page.tabbed(it.list[next.k]);
       next.focus();
-    } else if (target === board && (by || aside)) this.wander(aside ?? 0, -(by ?? 0));
-    else if (target !== strip) return false;
+    } else if (target !== strip) return false;
     else if (by || aside) it.playhead.skip(by ?? aside);
     else if (key === "Home" || key === "End") it.playhead.go(key === "Home" ? 1 : LAST, 0);
     else return false;
     return true;
-  }
-
-  // Point at the nearest number in a direction.
-  wander(dx, dy) {
-    const { it } = this;
-    it.playhead.rush();
-    const laid = it.steps[it.step], [x, y] = it.pointed ? laid.at(it.pointed.k) : [0, 0];
-    const far = ({ k }) => {
-      const right = laid.at(k)[0] - x, down = laid.at(k)[1] - y, along = right * dx + down * dy;
-      return along > 3 ? along + 3 * Math.abs(right * dy + down * dx) : Infinity;
-    };
-    const best = laid.shown.reduce((one, other) => (far(other) < far(one) ? other : one));
-    it.page.card.ariaLive = "polite";
-    if (!(far(best) < Infinity)) return;
-    it.point(best);
-    if (it.movable(best)) it.page.tabbed(best);
   }
 
   listen(board) {
@@ -155,7 +131,7 @@ class Hand {
     board.addEventListener("focusin", (event) => {
       const keys = event.target.matches(":focus-visible"), cell = cellOf(event);
       it.page.card.ariaLive = keys ? "polite" : "off";
-      if (cell && it.movable(cell)) it.page.tabbed(cell);
+      if (cell) it.page.tabbed(cell);
       if (keys) it.point(cell);
     });
     board.addEventListener("focusout", () => {

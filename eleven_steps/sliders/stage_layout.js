@@ -99,10 +99,9 @@ class Plan {
   }
 
   // x as it stays at hand, with the values while they wait.
-  get docks() { return this.colours ? [4, 2.5] : [this.narrow ? 30 : 35]; }
-
-  dock(step, wide) {
-    const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
+  dock(step) {
+    const wide = this.colours ? 2.5 : this.narrow ? 30 : 35, { names } = this;
+    const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names });
     const parts = [col([this.header("x", 1), x], 4)];
     if (step > 4 && step < 8 && !this.narrow && !this.it.data.large) {
       const index = (b, i, f) => [0, Math.floor(f / this.dim), i, f % this.dim]; // as they are by now
@@ -122,17 +121,10 @@ class Plan {
     return range(2 * Math.max(...lies), (k) => this[tree](step, k % 2 === 0, 1 + (k >> 1)));
   }
 
-  opening(step, beside) {
+  opening() {
     const x = this.block("x", "x", 0, this.colours ? Math.min(12, this.it.room / 60) : "wo", "ho",
       { names: range(this.tokens, (i) => this.it.token(i)) });
-    const facts = [["b = 1", "sequences: one here"], [`num_tokens = ${this.tokens}`, "rows of x"],
-      [`d_in = ${this.dIn}`, "columns of x"], [`d_out = ${this.dOut}`, "chosen when the module was built"],
-      [`num_heads = ${this.heads}`, "chosen: it must divide d_out"],
-      [`head_dim = ${this.dim}`, `d_out / num_heads = ${this.dOut} / ${this.heads}`]];
-    const table = grid(facts.map(([fact, why]) => [this.words([[[fact, "code"]]], { out: true }),
-      this.words([[[why, "words"]]], { out: true })]), 16, 9);
-    const left = col([this.header("x", 1), x], 6);
-    return beside ? row([left, table], 44) : col([left, table], 44);
+    return col([this.header("x", 1), x], 6);
   }
 
   // What comes in and what comes out, for each tensor; into step 2 come the matrices.
@@ -220,29 +212,20 @@ function fit(plan, step, width, height) {
   }
 }
 
-// A step beside, or below, an x so wide: the dock of x, and the tree in the room that this leaves.
-function docked(plan, step, x, tall) {
-  const { room, narrow } = plan.it, dock = x ? plan.dock(step, x) : col([]);
+// A step beside, or below, x: the dock of x, and the tree in the room that this leaves.
+function docked(plan, step, tall) {
+  const { room, narrow } = plan.it, dock = step > 1 ? plan.dock(step) : col([]);
   measure(dock, {});
   const aside = !narrow && dock.w && dock.w + 24, above = narrow && dock.h && dock.h + 18;
   const tree = fit(plan, step, room - aside - 8, tall - above - 10);
   return { dock, aside, above, tree, need: above + tree.h + 10 };
 }
 
-// The first of them that is low enough, else the lowest: where x leaves a step too little room it is smaller.
-function lowEnough(plan, step, tall) {
-  const tries = [];
-  for (const x of step === 1 ? [0] : plan.docks) {
-    if (tries.push(docked(plan, step, x, tall)) && tries.at(-1).need <= tall) return tries.at(-1);
-  }
-  return tries.reduce((one, other) => (other.need < one.need ? other : one));
-}
-
 // Lay out every step for the room there is: the places of its cells when it begins to happen and
 // when it is over, its words and frames, and how wide and high all of that is.
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
-  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall - it.memory.room(k + 1))), steps = [null];
+  const chosen = range(LAST, (k) => docked(plan, k + 1, tall - it.memory.room(k + 1))), steps = [null];
   const high = Math.max(narrow ? 0 : tall,
     ...chosen.map(({ need, dock }, k) => Math.max(need, dock.h) + it.memory.room(k + 1)));
   chosen.forEach(({ dock, aside, above, tree, need }, k) => { // all are as high as the highest: nothing below moves

@@ -88,7 +88,8 @@ function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor
 
 // The shares that softmax makes of a row of scores.
 function sharesOf(scores, divisor) {
-  const most = Math.max(...scores), parts = scores.map((score) => Math.exp((score - most) / divisor)), whole = sum(parts);
+  const most = Math.max(...scores), parts = scores.map((score) => Math.exp((score - most) / divisor));
+  const whole = sum(parts);
   return parts.map((part) => part / whole);
 }
 

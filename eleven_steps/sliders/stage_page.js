@@ -1,7 +1,7 @@
 // The stage's page: what is around the numbers, and an element over each of them.
 
-const PLACES = ["title", "why", "choices", "back", "steps", "code", "knobs", "words", "one", "all", "strip",
-  "through", "share", "handle", "board", "field", "cells", "drawn", "call", "card"]; // parts of the page by their class
+const PLACES = ["title", "why", "choices", "back", "steps", "code", "knobs", "words", "one", "strip",
+  "through", "share", "handle", "board", "field", "cells", "drawn", "card"]; // parts of the page by their class
 const SCOPES = { word: "one word", head: "all words", all: "all heads", hand: "check by hand" };
 const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
 
@@ -16,7 +16,8 @@ class StagePage {
     const { open, state } = it.own ?? {};
     const tile = ({ name, letters }, k) => `<div class="tile${k < it.end ? "" : " dark"}"
       title="${letters}">${
-      SIGNS[done.includes(name) ? "done" : k + 1 === open ? state : ""] ?? ""} ${k + 1} <span>${name}</span><small></small></div>`;
+      SIGNS[done.includes(name) ? "done" : k + 1 === open ? state : ""] ?? ""} ${k + 1} <span>${
+      name}</span><small></small></div>`;
     const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
       aria-label="${name}" data-size="${key}"><output></output></label>`;
     const more = it.data.large ? `<button class="steps">The eleven steps of this sentence</button>` : "";
@@ -31,20 +32,19 @@ class StagePage {
       <p class="why"></p><div class="through" role="group" aria-label="the head that is followed"></div>
       <div class="desk"><pre class="code" tabindex="0"></pre>
         <div class="words"></div><label class="share">divide by <input type="range" min="-0.7" max="2.8"
-          step="0.01" aria-label="divide by"><output></output></label><div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
-      <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button></div>
+          step="0.01" aria-label="divide by"><output></output></label>
+        <div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
+      <div class="foot"><button class="one"></button>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
-          aria-valuemax="11"><canvas></canvas><div class="tiles">${steps.map(tile).join("")}</div>
-        <div class="handle"></div></div></div>
-      <div class="board" tabindex="0" role="application"
-        aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
-        <div class="field"><canvas></canvas><svg class="drawn" aria-hidden="true"></svg><div class="cells"></div>
-        <div class="call" hidden></div></div></div>
+          aria-valuemax="11"><div class="tiles">${steps.map(tile).join("")}</div><div class="handle"></div></div></div>
+      <div class="board" role="group" aria-label="Numbers: Tab goes to a tensor, left and right through it, up and down
+        change one"><div class="field"><canvas></canvas><svg class="drawn" aria-hidden="true"></svg>
+        <div class="cells"></div></div></div>
       <div class="card" aria-live="off"></div></div>`);
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
     this.it = it; this.root = root;
     for (const name of PLACES) this[name] = part(name);
-    this.tiles = [...root.querySelectorAll(".tile")]; [this.small, this.canvas] = root.querySelectorAll("canvas");
+    this.tiles = [...root.querySelectorAll(".tile")]; this.canvas = root.querySelector("canvas");
     this.open(it.data.large ? "first" : "steps");
     it.data.colours.forEach((colour, k) => {
       root.style.setProperty(`--head${k}`, colour);
@@ -83,7 +83,7 @@ class StagePage {
   forget() { this.covered = this.said = this.titled = this.told = null; }
 
   clear() {
-    if (this.cells.contains(document.activeElement)) this.board.focus({ preventScroll: true });
+    if (this.cells.contains(document.activeElement)) this.strip.focus({ preventScroll: true });
     this.elements = []; this.cells.replaceChildren();
   }
 
@@ -92,14 +92,14 @@ class StagePage {
     const { it } = this, { colours } = it.data;
     this.words.hidden = !it.words;
     if (it.words) this.sentence ??= new Sentence(this.words, it.speaking(), colours);
-    this.words.classList.add("opening"); // its arcs grow once
-    this.words.addEventListener("animationend", () => this.words.classList.remove("opening"), { once: true });
   }
 
   // What comes next, and whether there is anything to put back.
   foretell() {
     const { it } = this, { moved, words, scene, off } = it;
     if (words) this.sentence.draw();
+    const first = Math.min(...[...moved.values()].map(({ step }) => (step < 0 ? 7 : step)));
+    this.tiles.forEach((tile, k) => tile.classList.toggle("moved", k + 1 >= first)); // what follows from a change
     this.back.disabled = !moved.size && !off.size && `${words}` === `${scene.words}`;
   }
 
@@ -146,13 +146,6 @@ class StagePage {
     if (html !== this.told) this.card.innerHTML = this.told = html;
   }
 
-  // What a number changes to, beside it and off what stands at its row.
-  callOut(textContent, way, x, y, w, h) {
-    const left = x > 130 ? x - 104 : x + w + 4;
-    Object.assign(this.call, { textContent, className: `call ${way}`, hidden: false });
-    this.call.style.transform = `translate(${left}px, ${y + h / 2 - 11}px)`;
-  }
-
   // Lay an element over each number of the step, where it comes to rest.
   cover() {
     const { it } = this, n = it.step, { need, index } = it.steps[n], stops = new Set(), key = `${n} ${it.p === n}`;
@@ -170,8 +163,7 @@ class StagePage {
       element.style.cssText = placed(it.steps[n].at(cell.k));
       element.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
       const differs = n === it.own?.open && it.differs[nameOf(cell.kind, n)]?.[cell.at];
-      element.className = `${cell.kind}${differs ? " wrong" : ""}`;
-      if (!it.movable(cell, n)) { element.removeAttribute("tabindex"); continue; }
+      element.className = `${cell.kind}${differs ? " wrong" : ""}${it.movable(cell, n) ? " movable" : ""}`;
       if (element.tabIndex !== 0) element.tabIndex = -1;
       if (!stops.has(cell.kind)) this.tabbed(cell); // one stop a tensor, arrow keys go on from there
       stops.add(cell.kind);
@@ -195,6 +187,7 @@ class StagePage {
     const element = this.elements[cell.k];
     element.tabIndex = 0;
     element.setAttribute("role", "slider");
+    element.setAttribute("aria-readonly", !this.it.movable(cell));
     element.setAttribute("aria-label", `${this.it.called(cell, this.it.step)}, step ${this.it.step}`);
     this.spoken(element, this.it.value(cell, this.it.step));
   }
@@ -229,7 +222,9 @@ class StagePage {
       input.nextSibling.textContent = sizes[key];
     }
     const { scope, head } = this.it, { names, colours } = this.it.data, scoped = reader ? scope : "hand";
-    for (const button of this.choices.querySelectorAll(".scope")) button.ariaPressed = String(button.dataset.scope === scoped);
+    this.choices.querySelectorAll(".scope").forEach((button) => {
+      button.ariaPressed = String(button.dataset.scope === scoped);
+    });
     this.through.innerHTML = !reader ? ""
       : range(sizes.heads, (h) => `<button data-head="${h}" aria-pressed="${h === head}"
       style="--head:${colours[h]}"><b>${names[1][h]}</b> layer 1, head ${h}</button>`).join("") + (this.it.swapped ? ""

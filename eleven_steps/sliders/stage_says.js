@@ -3,12 +3,13 @@
 // What each step asks before it happens, and what is found: of the word that is asked, in the head that is followed.
 const TITLES = [null,
   [({ word }) => `What does the model have of ${word}, before attention?`,
-    ({ dIn, tokens }) => `One row of ${dIn} numbers. x has ${count(tokens, "row")}, one for each word.`],
+    ({ dIn, dOut, heads, tokens, dim, all }) => (all
+      ? `Read from x: b = 1, num_tokens = ${tokens}, d_in = ${dIn}. Chosen: head_dim = ${dOut} / ${heads} = ${dim}.`
+      : `One row of ${dIn} numbers. x has ${count(tokens, "row")}, one for each word.`)],
   [({ word }) => `How does the row of ${word} become a query, a key and a value?`,
     ({ dIn }) => `Its ${dIn} numbers meet a column of a matrix: products, added up, are one new number.`],
   [({ dOut, heads }) => `How do ${dOut} numbers become ${count(heads, "head")}?`,
-    ({ dim, heads }) => (heads > 1 ? `A fence drops after every ${dim} numbers, one for each head` : "One head has them all") +
-      ". No number moves."],
+    ({ dim, heads }) => `${heads > 1 ? `A fence after every ${dim} numbers` : "One has all"}. No number moves.`],
   [({ head }) => `How does head ${head} get its numbers to itself?`,
     ({ head }) => `Head ${head} now reads only its own part of each word, one word after the other.`],
   [({ word }) => `Which word's key fits the query of ${word} best?`,
@@ -21,13 +22,13 @@ const TITLES = [null,
         : later ? `The ${count(later, "word")} after it: their scores become −∞.`
           : `None: ${word} is the last. Press an earlier word.`)],
   [() => "How do scores become shares of one whole?",
-    ({ word, best, share, bare, all, head }) => `${all ? `In head ${head}, ${word} gives ${best}` : `${best} gets`} ${share} %` +
-      (all ? "" : " of a ribbon of length 1") + (share === bare ? ". Two that compete show why one divides."
+    ({ word, best, share, bare, all, head }) => (all ? `In head ${head}, ${word} gives ${best} ${share} %`
+      : `${best} gets ${share} % of a ribbon of length 1`) + (share === bare ? ". Two that compete show why to divide."
       : `. Without the division it would be ${bare} %.`)],
   [({ word }) => `What does ${word} take home?`,
     ({ best, share, sole }) => (sole ? `Nearly all of the value of ${best}: ${share} %.`
       : `${share} % of the value of ${best}, and the shares of the others, added up.`)],
-  [({ word, heads }) => `How ${heads > 1 ? `do the ${heads} heads' findings` : "does the finding"} for ${word} become one row?`,
+  [({ word }) => `How does what the heads found for ${word} become one row?`,
     ({ word }) => `Read one after the other, they are a row of ${word} again. No number moves.`],
   [() => "Why is that row not one piece of memory yet?",
     ({ dOut, word }) => `Now it is: a copy puts all ${dOut} numbers of ${word} side by side.`],
@@ -70,8 +71,9 @@ function found(it) {
   const { sizes, mine } = it, { h, r } = noted(it), all = it.scope !== "word";
   const [scores, masked, shares] = [mine[5].scores, mine[6].masked, mine[7].weights]
     .map((flat) => rowIn(flat, sizes.tokens, h, r));
-  const seen = it.step < 7 ? scores : shares, most = seen.indexOf(Math.max(...seen)), per = (part) => Math.round(100 * part);
-  return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best: it.token(most) + (most === r ? " itself" : ""),
+  const seen = it.step < 7 ? scores : shares, most = seen.indexOf(Math.max(...seen));
+  const per = (part) => Math.round(100 * part), best = it.token(most) + (most === r ? " itself" : "");
+  return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best,
     score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), sole: shares[most] > 0.95,
     bare: per(sharesOf(masked, 1)[most]), next: it.next[0] };
 }
@@ -92,7 +94,8 @@ function yours({ own, differs, data, steps }, n) {
   if (other?.includes(data.steps[n - 1].name)) return "Your code takes another way, without this tensor.";
   if (n !== open) return "";
   const told = Object.groupBy(shapes ?? [], ([, is, right]) => `${is}, not ${right}`); // each shape once
-  if (shapes?.[0]) return `Yours: ${Object.entries(told).map(([of, all]) => `${all.map(([name]) => name).join(", ")} ${of}`).join("; ")}.`;
+  const each = Object.entries(told).map(([of, all]) => `${all.map(([name]) => name).join(", ")} ${of}`);
+  if (each[0]) return `Yours: ${each.join("; ")}.`;
   const framed = steps[n].shown.filter(({ kind, at }) => differs[nameOf(kind, n)]?.[at]);
   const below = framed.every(({ k }) => steps[n].at(k)[3] >= TWO_HIGH);
   return !framed[0] ? "Yours: these are right; what is not is said above."

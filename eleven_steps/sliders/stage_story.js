@@ -36,8 +36,8 @@ class Drawing {
     if (layer < 2) this.box(`${name} under`, [x, y, w, h], { fill, opacity: 0.11 * opacity, rx: 2 }, layer);
     const step = w / numbers.length, wide = Math.max(0.6, step - (step > 2.6 ? 1 : 0.35)), middle = y + h / 2;
     const d = Array.from(numbers, (number, k) => {
-      const high = clamp(1.6 * number / most, -1, 1) * h / 2;
-      return `M${(x + k * step).toFixed(1)} ${middle.toFixed(1)}v${(-high || -0.4).toFixed(1)}h${wide.toFixed(2)}v${(high || 0.4).toFixed(1)}z`;
+      const high = (clamp(1.6 * number / most, -1, 1) * h / 2 || 0.4).toFixed(1);
+      return `M${(x + k * step).toFixed(1)} ${middle.toFixed(1)}v${-high}h${wide.toFixed(2)}v${high}z`;
     }).join("");
     this.put(name, "path", { d, fill, opacity }, undefined, layer);
   }
@@ -167,12 +167,12 @@ class Story {
     for (const { kind, i, from, to, at, opacity, h = -1, shade = 1, name = "" } of this.strips()) {
       const across = it.sizes[kind === "x" ? "dIn" : "dOut"], step = Math.max(it.step, 1);
       const numbers = this.now(kind, step).subarray(i * across + from, i * across + to);
-      const fill = h < 0 ? "var(--soft)" : `color-mix(in srgb, ${this.tone(h)} ${Math.round(100 * shade)}%, var(--soft))`;
+      const part = Math.round(100 * shade);
+      const fill = h < 0 ? "var(--soft)" : `color-mix(in srgb, ${this.tone(h)} ${part}%, var(--soft))`;
       pen.spark(`${kind} ${i} ${from} ${name}`, at, numbers, it.most[kind], fill, opacity);
     }
     this.sides(r, f);
     this.rulers(f(1) * (1 - r(2)));
-    if (f(3) && this.p < 4 + TURN) this.fences(f(3) * (1 - f(4)));
     this.ask(r, f);
     if (this.p > 4 + TURN && r(7) < 1 || this.p > 6) this.bars(r, f);
     if (this.p > 7) this.mix(r, f);
@@ -232,19 +232,11 @@ class Story {
     rule("tokens", left, whole, 50, tokens, `num_tokens = ${tokens}`);
     const row = it.mine[1].x.subarray(q * dIn, (q + 1) * dIn);
     pen.spark("row", [left, 110, whole, 96], row, it.most.x, "var(--soft)", u);
-    pen.put("lens", "path", { d: `M${this.middle(q) - 20} 34L${left} 112M${this.middle(q) + 20} 34L${left + whole} 112`, class: "rule faint", opacity: 0.5 * u });
+    const x = this.middle(q);
+    pen.put("lens", "path", { d: `M${x - 20} 34L${left} 112M${x + 20} 34L${left + whole} 112`, class: "rule faint",
+      opacity: 0.5 * u });
     rule("features", left, whole, 222, dIn, `d_in = ${dIn}: the row of ${it.token(q)}`);
     pen.words("batch", "b = 1: this one text", left + whole / 2, 286, { class: "soft", opacity: clamp(3 * u - 2) });
-  }
-
-  // Between the heads of a row a fence drops.
-  fences(u) {
-    const { it, pen } = this, { tokens, heads } = it.sizes, high = Math.min(0.9 * this.column, 112);
-    for (let i = 0; i < tokens; i++) for (let h = 1; h < heads; h++) {
-      const x = this.middle(i) - high / 2 + h * high / heads - 0.5;
-      pen.put(`fence ${i} ${h}`, "path", { d: `M${x} 38v${102 * clamp(2 * u)}`, class: "fence",
-        opacity: clamp(3 * u) }, undefined, 2);
-    }
   }
 
   // The query goes along the keys.
@@ -307,9 +299,9 @@ class Story {
   // From a word to its part of the ribbon.
   pour(j, [x, y, w], opacity) {
     const from = this.middle(j), top = this.p > 7 + TURN ? 36 : 4, bend = top + 0.6 * (y - top);
-    this.pen.put(`pour ${j}`, "path", { d: `M${from - 4} ${top}C${from - 4} ${bend} ${x} ${bend - 14} ${x} ${y}H${x + w}` +
-      `C${x + w} ${bend - 14} ${from + 4} ${bend} ${from + 4} ${top}Z`, fill: this.tone(this.it.head),
-        opacity: 0.2 * opacity }, undefined, 0);
+    const [a, b] = [from - 4, from + 4], end = x + w;
+    this.pen.put(`pour ${j}`, "path", { fill: this.tone(this.it.head), opacity: 0.2 * opacity, d: `M${a} ${top}` +
+      `C${a} ${bend} ${x} ${bend - 14} ${x} ${y}H${end}C${end} ${bend - 14} ${b} ${bend} ${b} ${top}Z` }, undefined, 0);
   }
 
   // What a word reaches for before the curtain falls.
