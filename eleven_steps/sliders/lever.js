@@ -16,6 +16,7 @@ function render({ model, el }) {
   const { scores: given, words, divisor: root, colour } = model.get("data"), many = words.length;
   let scores = [...given], divisor = root, t = 0, stop = null, unit = 1, wide = 540;
   el.classList.add("live", "lever");
+  el.style.setProperty("--head", colour);
   el.innerHTML = `<div class="title" aria-live="polite"></div><div class="moments" role="group"
       aria-label="moments of the softmax"></div><svg role="group" aria-label="scores as bars"></svg><p></p>
     <label>divide by <input type="range" min="-1.4" max="2.8" step="0.01"><output></output></label>`;
@@ -33,7 +34,7 @@ function render({ model, el }) {
   moments.append(...MOMENTS.map((name, k) => button(name, () => go(k))), back);
   const move = (j, score) => { scores[j] = Math.round(clamp(score, -far, far) * 100) / 100; draw(); };
   svg.innerHTML = `<path class="rule"/>${words.map((word) => `<g class="bar" tabindex="0" role="slider"
-    aria-label="score of ${word}"><rect class="hit"/><rect class="ink" rx="2" fill="${colour}"/><text class="number"
+    aria-label="score of ${word}"><rect class="hit"/><rect class="ink" rx="2"/><text class="number"
     y="${WORDS}"/><text class="word" y="${WORDS + 18}">${word}</text></g>`).join("")}`;
   const bars = [...svg.querySelectorAll("g")];
   bars.forEach((bar, j) => {

@@ -216,7 +216,7 @@ def test_keys_change_a_number_and_move_the_playhead(page, stage):
     expect(stage).to_have_attribute("data-step", "4")
     page.keyboard.press("End")
     expect(stage).to_have_attribute("data-step", "11")
-    expect(stage.locator(".title")).to_contain_text("Each number of out")
+    expect(stage.locator(".title")).to_contain_text("In every number of out")
     page.keyboard.press("Home")
     expect(playhead).to_have_attribute("aria-valuenow", "1")
     playhead.press("End")
