@@ -83,8 +83,8 @@ function render({ model, el }) {
     title.textContent = shown < 2 ? "The query has these scores. How much will it take from each?"
       : `It attends most to “${words[most]}”: ${Math.round(100 * weights[most])} %`;
     said.textContent = ["Take hold of a column and pull it up or down.",
-      `exp of each score: none is below 0, and a little more score is much taller. They sum to ${all}.`,
-      `Each divided by ${all}, their sum: end to end they are 1 long, and each is a weight.`][shown];
+      `exp of each: all are positive, and a little more is much taller. Their sum: ${all}.`,
+      `Divided by their sum, ${all}, they are 1 long end to end: the weights.`][shown];
     [...moments.children].slice(0, -1).forEach((each, k) => { each.ariaPressed = String(k === shown); });
     back.disabled = `${scores}` === `${given}` && divisor === root;
     slider.value = Math.log(divisor); output.textContent = written(divisor);

@@ -76,7 +76,7 @@ def test_an_arc_is_pulled_open_and_the_steps_are_one_press_away(front, chromium)
         stage.get_by_role("button", name=f"Play step {step}").click()
         expect(stage).to_have_attribute("data-step", f"{step}")
         expect(stage).to_have_attribute("data-answered", "true")
-    expect(stage.locator("[data-cell='weights.0.1.2.1']")).to_have_count(1)
+    expect(stage.locator("[data-cell='weights.0.1.5.2']")).to_have_count(1)
     page.context.close()
 
 
