@@ -339,6 +339,25 @@ def test_the_divisor_moves_the_weights_of_all_heads_and_the_next_word(page, stag
     assert not page.faults
 
 
+# A stage in a notebook, where check then shows two verdicts: one right, one still open.
+PASSED = """() => {
+  const notebook = document.body.appendChild(document.createElement('div'));
+  notebook.className = 'jp-Notebook';
+  new stage.constructor(notebook.appendChild(document.createElement('div')), window.data);
+  for (const [name, colour] of [['scores.1', 'success'], ['mask.1', 'info']])
+    notebook.insertAdjacentHTML('beforeend', `<div role="group" aria-label="Verdict: ${name}"
+      style="border-left:4px solid var(--jp-${colour}-color1,#757575)">${name}</div>`);
+}"""
+
+
+def test_the_strip_lights_up_when_check_shows_that_an_exercise_is_right(page, stage):
+    page.evaluate(PASSED)
+    lit = page.locator(".jp-Notebook .tile:has(.done)")
+    expect(lit).to_have_count(1)
+    expect(lit).to_contain_text("5 scores")
+    assert not page.faults
+
+
 def test_a_finger_drags(phone, address):
     stage = opened(phone, address)
     box = stage.locator("[data-cell='x.0.0.0']").bounding_box()
