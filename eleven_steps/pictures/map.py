@@ -98,9 +98,9 @@ def shown_of(step: TracedStep, name: str, num_heads: int) -> Shown:
 def row(step: TracedStep, num_heads: int) -> svg.Drawing:
     """Draw what a step does and the shape it makes, then its tensors, each at its own place."""
     name = title(step)
-    drawn = svg.part(0, 0, svg.Drawing(name.body, 112, name.height))
-    drawn += svg.part(122, 4, line(OPERATIONS[step.name], "font-size:11px"))
-    drawn += svg.part(27, 19, line(shape_of(step), f"font:11px {svg.SANS}"))
+    drawn = svg.at(0, 0, svg.Drawing(name.body, 112, name.height))
+    drawn += svg.at(122, 4, line(OPERATIONS[step.name], "font-size:11px"))
+    drawn += svg.at(27, 19, line(shape_of(step), f"font:11px {svg.SANS}"))
     height = float(ROW)
     room = THIRD if len(step.tensors) > 1 else 3 * THIRD
     for place, called in enumerate(step.tensors):
@@ -108,9 +108,9 @@ def row(step: TracedStep, num_heads: int) -> svg.Drawing:
         cells = small(shown, room - NAMES - 10) or outline(shown, min(room - NAMES - 10, PHONE))
         both = svg.text(called, 0, 13, style="font-size:11px") + svg.at(NAMES, 2, cells)
         whole = svg.Drawing(both, NAMES + cells.width, cells.height + 2)
-        drawn += svg.part(WORDS + place * room, 0, whole)
+        drawn += svg.at(WORDS + place * room, 0, whole)
         height = max(height, cells.height + 2)
-    return svg.Drawing(svg.laid("beside", drawn, 10), WIDTH, height + 2)
+    return svg.Drawing(drawn, WIDTH, height + 2)
 
 
 def title(step: TracedStep) -> svg.Drawing:
@@ -205,15 +205,15 @@ def box(
 def legend(sizes: dict[str, int]) -> svg.Drawing:
     """Name the heads' colours and say how to read a row."""
     words, style = "a cell is one number, larger is stronger", f"font:11px {svg.SANS}"
-    drawn = svg.part(0, 7, line(words, style))
+    drawn = svg.at(0, 7, line(words, style))
     x = float(WORDS)
     for head in ends(sizes["num_heads"], 7):
         name = DOTS if head is None else f"head {head}"
         chip = svg.text(name, 4 * len(name), 13, "middle", "font-size:11px")
         chip += "" if head is None else box(head, 0, 0, 8 * len(name), 18)
-        drawn += svg.part(x, 4, svg.Drawing(chip, 8 * len(name), 20))
+        drawn += svg.at(x, 4, svg.Drawing(chip, 8 * len(name), 20))
         x += 8 * len(name) + 8
-    below = [svg.Drawing(svg.laid("beside", drawn, 6), WIDTH, 24)]
+    below = [svg.Drawing(drawn, WIDTH, 24)]
     if sizes["b"] > 1:
         first = f"Drawn is sequence 0 of b = {sizes['b']}; all go the same way."
         below.append(line(first, style))

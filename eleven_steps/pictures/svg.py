@@ -158,37 +158,26 @@ def at(x: float, y: float, drawing: Drawing) -> str:
     return f'<g transform="translate({x:g} {y:g})">{drawing.body}</g>'
 
 
-def part(x: float, y: float, drawing: Drawing) -> str:
-    """Place a drawing at (x, y), and say how large it is, should a script have to lay it anew."""
-    where = f' transform="translate({x:g} {y:g})"' if x or y else ""
-    return f'<g data-size="{drawing.width:g} {drawing.height:g}"{where}>{drawing.body}</g>'
-
-
-def laid(way: str, parts: str, gap: float) -> str:
-    """Say how parts lie, "beside" or "below" each other: fit.js does it anew in a narrow place."""
-    return f'<g data-lay="{way} {gap:g}">{parts}</g>'
-
-
 def beside(drawings: Sequence[Drawing], max_width: float = 780, gap: float = GAP) -> Drawing:
     """Lay drawings from left to right, in as many lines as max_width asks for."""
     body, x, y, width, line = "", 0.0, 0.0, 0.0, 0.0
     for drawing in drawings:
         if x and x + drawing.width > max_width:
             x, y, line = 0.0, y + line + gap / 2, 0.0
-        body += part(x, y, drawing)
+        body += at(x, y, drawing)
         width, line = max(width, x + drawing.width), max(line, drawing.height)
         x += drawing.width + gap
-    return Drawing(laid("beside", body, gap), width, y + line)
+    return Drawing(body, width, y + line)
 
 
 def below(drawings: Sequence[Drawing], gap: float = GAP) -> Drawing:
     """Lay drawings from top to bottom."""
     body, y = "", 0.0
     for drawing in drawings:
-        body += part(0, y, drawing)
+        body += at(0, y, drawing)
         y += drawing.height + gap
     width = max((d.width for d in drawings), default=0)
-    return Drawing(laid("below", body, gap), width, max(y - gap, 0))
+    return Drawing(body, width, max(y - gap, 0))
 
 
 def within(drawing: Drawing, words: str, size: int = 12) -> str:
@@ -205,7 +194,7 @@ def within(drawing: Drawing, words: str, size: int = 12) -> str:
 def picture(drawing: Drawing, title: str, description: str) -> Picture:
     """Finish a drawing: a title line above it, a margin around it."""
     width = max(drawing.width + 4, title_width(title))
-    body = part(2, TITLE_HEIGHT, drawing)
+    body = at(2, TITLE_HEIGHT, drawing)
     return Picture(body, width, drawing.height + TITLE_HEIGHT + 6, title, description)
 
 

@@ -1,5 +1,5 @@
 // Lines to break by hand: Python worked out what each choice of them comes to; this chooses among
-// them, and lists what one lamp alone has seen, or none.
+// them, and counts what one lamp alone has seen, or none.
 
 const LAMPS = ["shape", "numbers", "sentence"];
 const SIGNS = { true: "✗", false: "✓", null: "–" };
@@ -9,8 +9,6 @@ function render({ model, el }) {
   const data = model.get("data"), right = data.states[0], tried = new Set();
   const lines = made("div", { className: "lines" }), lamps = LAMPS.map(lamp);
   const why = made("p", { ariaLive: "polite" }), count = made("p", { className: "count" });
-  const table = made("table"), list = made("div", { className: "tried", tabIndex: 0, role: "group",
-    ariaLabel: "What you have tried" }, table);
   const back = button(`Back to the right line${data.lines[1] ? "s" : ""}`, () => {
     choose(right.chosen);
     parts[0].focus();
@@ -18,7 +16,7 @@ function render({ model, el }) {
   el.classList.add("live", "break");
   el.replaceChildren(lines, made("p", { className: "help" },
     "Choose what stands in a framed part. ", back),
-  made("div", { className: "lamps" }, ...lamps.map(({ part }) => part)), why, count, list);
+  made("div", { className: "lamps" }, ...lamps.map(({ part }) => part)), why, count);
   let { chosen } = right;
   const show = (state) => {
     parts.forEach((part, k) => {
@@ -37,8 +35,6 @@ function render({ model, el }) {
     const by = (most) => [...tried].filter((choice) => seenBy(choice) === most).length;
     count.textContent = `Tried: ${tried.size} of ${data.states.length - 1}. ` +
       `Seen by one lamp alone: ${by(1)}. By none: ${by(0)}.`;
-    const newest = [...tried].reverse();
-    table.replaceChildren(...newest.map((choice) => row(data.lines, choice, choice === state, choose)));
   };
   const parts = data.lines.map((line, k) => written(lines, line, k, (text) =>
     choose(chosen.map((own, i) => (i === k ? text : own)))));
@@ -62,6 +58,7 @@ function lamp(name) {
     show({ words, states: [right] }, state, k) {
       const notices = state.notices[k];
       part.dataset.notices = notices;
+      part.className = `verdict ${{ true: "wrong", false: "right", null: "open" }[notices]}`;
       title.textContent = `${SIGNS[notices]} ${name}: ${SAYS[notices]}`;
       says.textContent = state.says[k];
       if (name === "numbers") {
@@ -88,15 +85,6 @@ function sentence(words, word) {
   const [text, share] = word ?? ["?", 0], bar = made("div", { className: "bar" });
   bar.style.setProperty("--share", share);
   return [made("p", {}, `${words.join(" ")} `, made("b", { textContent: text })), bar];
-}
-
-// A row of what was tried: the changed lines, which lead back there, and what each lamp said.
-function row(lines, state, current, choose) {
-  const changed = lines.map(({ before, texts, after }, k) =>
-    state.chosen[k] && `${before}${texts[state.chosen[k]]}${after}`).filter(Boolean).join("\n");
-  const again = button(changed, () => choose(state.chosen), { ariaCurrent: String(current) });
-  const said = LAMPS.map((name, k) => `${SIGNS[state.notices[k]]} ${name}`);
-  return made("tr", {}, ...[again, ...said].map((cell) => made("td", {}, cell)));
 }
 
 export default answering(render);

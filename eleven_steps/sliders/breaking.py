@@ -42,7 +42,7 @@ class Break(Live):
         still: the right tensor.
     """
 
-    _esm = script("parts", "listen", "fit", "breaking")
+    _esm = script("parts", "listen", "breaking")
     _css = style("look", "breaking")
     data = traitlets.Dict().tag(sync=True)
 

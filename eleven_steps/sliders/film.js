@@ -22,7 +22,7 @@ function render({ model, el }) {
   };
   const draw = (at) => {
     place.replaceChildren(pictures[at]);
-    if (room) fit(pictures[at], room, place);
+    if (room) scroll(pictures[at], room, place);
   };
   for (const name of names) model.on(`change:${name}`, show);
   show();
@@ -56,13 +56,24 @@ function slider(label, moved) {
       input.value = offered.indexOf(at);
       input.disabled = offered.length === 1;
       input.title = input.disabled ? "the only value where the others stand" : "";
-      input.style.setProperty("--last", Math.max(1, input.max));
       input.setAttribute("aria-valuetext", value);
       output.textContent = value;
     },
   };
 }
 
+// A picture shrinks with its place until its smallest text is 11 pixels high; then it is scrolled sideways.
+function scroll(svg, room, place) {
+  const sizes = [...svg.querySelectorAll("[font-size]")].map((text) => parseFloat(text.getAttribute("font-size")));
+  const least = svg.viewBox.baseVal.width * Math.min(LEGIBLE / Math.min(...sizes), 1), wide = room < Math.floor(least);
+  place.style.setProperty("--least", `${least}px`);
+  place.className = wide ? "sideways" : "";
+  place.role = wide ? "group" : null; place.ariaLabel = wide ? "A wide picture, to scroll sideways" : null;
+  if (wide) place.tabIndex = 0;
+  else place.removeAttribute("tabindex");
+}
+
+const LEGIBLE = 11; // pixels
 const parse = (svg) => made("template", { innerHTML: svg }).content.firstChild;
 
 export default answering(render);

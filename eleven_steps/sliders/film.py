@@ -44,8 +44,8 @@ class Film(Live):
         start: the slider values shown first.
     """
 
-    _esm = script("parts", "listen", "fit", "film")
-    _css = style("look", "fit", "film")
+    _esm = script("parts", "listen", "film")
+    _css = style("look", "film")
     svgs = traitlets.List().tag(sync=True)
     positions = traitlets.List().tag(sync=True)
     names = traitlets.Tuple().tag(sync=True)

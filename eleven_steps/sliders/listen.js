@@ -1,4 +1,4 @@
-// How a picture listens to its reader: to keys, and to what is dragged.
+// How a picture listens to its reader: to keys, and to what is dragged; and how it moves.
 
 // Give a part the keys that are typed in it; "keyed" says whether one asked for anything.
 function onKeys(part, keyed) {
@@ -36,6 +36,19 @@ function onDrag(part, begin, move, end = () => {}) {
     held = null;
     end();
   });
+}
+
+// Call act with the part of a time that has gone by, from 0 to 1, frame by frame; return how to stop.
+function glide(time, act) {
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches || !time;
+  let frame, began;
+  const tick = (now) => {
+    const s = still ? 1 : Math.min(1, Math.max(0, (now - (began ??= now)) / time));
+    if (s < 1) frame = requestAnimationFrame(tick);
+    act(s);
+  };
+  frame = requestAnimationFrame(tick);
+  return () => cancelAnimationFrame(frame);
 }
 
 // JupyterLab makes the cell below active at Shift and Enter, and unfolds a heading to show it: on a folded

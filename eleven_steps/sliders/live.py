@@ -51,9 +51,9 @@ def in_words(still: Any, says: str, over: str, every: str) -> str:
 def style(*names: str) -> str:
     """Return style sheets as one, after what holds around every picture in JupyterLab.
 
-    With "fit" comes what says that a picture is too wide.
+    With "film" comes what says that a picture is too wide.
     """
-    return hint() * ("fit" in names) + "".join(
+    return hint() * ("film" in names) + "".join(
         (HERE / f"{name}.css").read_text("utf-8") for name in ("lab", *names)
     )
 

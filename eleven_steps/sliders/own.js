@@ -36,17 +36,19 @@ function cardOf({ words, query, next: [[word, share]], heads }, colours) {
     640 * (sum(text.slice(0, i).map((other) => other.length + 1.4)) + each.length / 2) / total);
   const arc = ({ layer, head, row, off }) => Array.from(off ? [] : row, (weight, j) => {
     if (weight < 0.03 || j === query) return "";
-    const [y, lift] = layer ? [178, 120 + 14 * head] : [140, -100 - 14 * head];
-    return `<path d="M${at[query]} ${y}C${at[query]} ${y + lift} ${at[j]} ${y + lift} ${at[j]} ${y}" fill="none" stroke="${
+    const [y, lift] = layer ? [178, 120 + 14 * head] : [140, -100 - 14 * head], [from, to] = [at[query], at[j]];
+    return `<path d="M${from} ${y}C${from} ${y + lift} ${to} ${y + lift} ${to} ${y}" fill="none" stroke="${
       colours[COLOUR(layer, head)]}" stroke-width="${1.5 + 7 * weight}" stroke-linecap="round" opacity="0.85"/>`;
   }).join("");
   const spelled = text.map((each, i) =>
     `<text x="${at[i]}" y="168" font-size="${size}" font-weight="${i === words.length ? 800 : 600}" fill="${
     i === words.length ? "#6a2be0" : "#1d1d22"}" text-anchor="middle">${each}</text>`).join("");
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 360" width="720" height="360" font-family="system-ui, sans-serif"
-    role="img" aria-label="My attention reads: ${words.join(" ")} ${word}"><rect width="720" height="360" rx="16" fill="#fbfaf6"/>
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 360" width="720" height="360" role="img"
+    font-family="system-ui, sans-serif" aria-label="My attention reads: ${words.join(" ")} ${word}">
+    <rect width="720" height="360" rx="16" fill="#fbfaf6"/>
     <text x="40" y="44" font-size="17" fill="#5c6675">My attention reads:</text>${heads.map(arc).join("")}${spelled}
-    <text x="40" y="330" font-size="15" fill="#5c6675">Next word: ${word}, ${share.toFixed(2)}. MultiHeadAttention in eleven steps.</text></svg>`;
+    <text x="40" y="330" font-size="15" fill="#5c6675">Next word: ${word}, ${share.toFixed(2)}.
+      MultiHeadAttention in eleven steps.</text></svg>`;
 }
 
 export default answering(render);

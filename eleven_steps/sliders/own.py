@@ -62,7 +62,7 @@ class Own(Live):
     """
 
     _esm = script("parts", *SCRIPTS, "own")
-    _css = style("look", "lever", "sentence", "stage", "story", "own")
+    _css = style("look", "sentence", "stage", "story", "own")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, reading: Read):

@@ -1,5 +1,7 @@
 // What the pages of pictures that answer are made of.
 
+const MARGIN = 5; // pixels around a picture that answers, as in the style
+
 // An element with its properties and what is inside it.
 function made(tag, properties = {}, ...inside) {
   const part = Object.assign(document.createElement(tag), properties);
@@ -19,6 +21,13 @@ function steady(parts, states, show) {
     parts.forEach((part, k) => { high[k] = Math.max(high[k], part.getBoundingClientRect().height); });
   }
   parts.forEach((part, k) => { part.style.minHeight = `${high[k]}px`; });
+}
+
+// Call for the room that a picture has, now and whenever it changes; return how to stop that.
+function onRoom(el, lay) {
+  const watch = new ResizeObserver(() => { if (el.clientWidth) lay(el.clientWidth - 2 * MARGIN); });
+  watch.observe(el);
+  return () => watch.disconnect();
 }
 
 // The tables of a tensor; what differs from the right one is framed, with the right number under it.

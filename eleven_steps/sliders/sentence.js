@@ -11,8 +11,10 @@ class Sentence {
     el.classList.add("sentence");
     el.innerHTML = `<div class="said"><svg role="group" aria-label="arcs"></svg><div class="spoken" role="group"
       aria-label="Words: press one for its arcs, once more to swap it"></div><div class="list" role="group"
-      aria-label="words to put here" hidden></div></div><div class="next" role="group" aria-label="next word, after the last one"></div>
-      <div class="off"><span>Heads. Press one to switch it off:</span><div class="heads" role="group" aria-label="heads, to switch off"></div></div><p class="finding"></p>`;
+      aria-label="words to put here" hidden></div></div>
+      <div class="next" role="group" aria-label="next word, after the last one"></div>
+      <div class="off"><span>Heads. Press one to switch it off:</span><div class="heads" role="group"
+      aria-label="heads, to switch off"></div></div><p class="finding"></p>`;
     [this.said, this.next, , this.finding] = el.children; this.chips = el.querySelector(".heads");
     [this.svg, this.spoken, this.list] = this.said.children;
     this.svg.addEventListener("click", ({ target }) => this.pull(target));
@@ -59,7 +61,7 @@ class Sentence {
   }
 
   draw() {
-    const { words, names, query, heads, next, before, vocabulary, row, whatIf } = this.says.read();
+    const { words, names, query, heads, next, before, vocabulary, whatIf, arcs } = this.says.read();
     const buttons = (place, texts, act) => {
       while (place.children.length > texts.length) place.lastChild.remove();
       texts.forEach((text, i) => {
@@ -84,17 +86,14 @@ class Sentence {
       next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
       share.toFixed(2)}</span>`).join("");
     const shown = heads.map((head, k) => ({ ...head, k })).filter(({ row, off }) => row && !off);
-    const ours = shown.filter(({ layer, head }) => !row || layer === row.layer && head === row.h);
-    const [share, from, one] = ours.flatMap((head) => Array.from(head.row, (v, j) => [v, j, head]))
+    const last = shown.filter(({ layer }) => layer); // what is found of its heads, if they are on
+    const [share, from, one] = (last[0] ? last : shown).flatMap((head) => Array.from(head.row, (v, j) => [v, j, head]))
       .filter(([, j]) => j !== query).reduce((a, b) => (b[0] > a[0] ? b : a), [0]);
-    const off = row && heads.some((head) => head.off && head.layer === row.layer && head.head === row.h);
-    this.most = one?.k; // the head that the finding is of
     this.finding.innerHTML = whatIf ? "<mark>What if</mark> " : "";
-    this.finding.append(share > 0.03
-      ? `Layer ${one.layer}, head ${one.head}: “${words[query]}” attends to “${words[from]}”, ${Math.round(100 * share)} %`
-      : off ? `Layer ${row.layer}, head ${row.h} is off.`
+    const of = one && `Layer ${one.layer}, head ${one.head}: “${words[query]}” attends to “${words[from]}”`;
+    this.finding.append(share > 0.03 ? `${of}, ${Math.round(100 * share)} %`
       : shown.length ? `“${words[query]}” attends to nothing before it here.` : "No arcs: no weights can be seen.");
-    this.arcs(words, query, shown);
+    if (arcs) this.arcs(words, query, shown);
   }
 
   // The first layer's arcs above the words, the second's below.
@@ -112,10 +111,11 @@ class Sentence {
       const lift = y + way * (own ? room * 0.6 : far), end = edges[layer ? 1 : 0];
       const curve = own ? `M${x - 9} ${y}C${x - 16} ${lift} ${x + 16} ${lift} ${x + 9} ${y}`
         : `M${x} ${y}C${x} ${lift} ${to} ${end + lift - y} ${to} ${end}`;
-      const held = this.says.opened && share === Math.max(...row) ? `tabindex="0" role="button"` : "";
-      return `<g data-head="${k}" ${held} aria-label="layer ${layer}, head ${head}: ${words[j]} ${share.toFixed(2)}, open the row"
-        style="--head:${this.colours[COLOUR(layer, head)]}"><path class="hit" d="${curve}"/><path d="${curve}" pathLength="1"
-        stroke-width="${1.5 + room / 12 * share}"/><title>layer ${layer}, head ${head}: ${words[j]} ${share.toFixed(2)}</title></g>`;
+      const held = this.says.opened && layer && share === Math.max(...row) ? `tabindex="0" role="button"` : "";
+      const says = `layer ${layer}, head ${head}: ${words[j]} ${share.toFixed(2)}`;
+      return `<g data-head="${k}" ${held} aria-label="${says}${held && ", open its eleven steps"}"
+        style="--head:${this.colours[COLOUR(layer, head)]}"><path class="hit" d="${curve}"/><path d="${curve}"
+        stroke-width="${1.5 + room / 12 * share}"/><title>${says}</title></g>`;
     }).join("");
     this.svg.setAttribute("viewBox", `0 0 ${this.said.clientWidth} ${height}`);
     this.svg.innerHTML = shown.map(path).join("");

@@ -6,13 +6,13 @@
 class Stage {
   constructor(el, data) { // in an element of any page: data as eleven_steps.sliders.stage hands it over
     this.data = data; this.own = data.own; // of a class of one's own: how far it has come
-    this.frame = this.waiting = null; // what will be painted: soon, and a little later
+    this.frame = null; // in which it will be painted
     this.pointed = this.kin = null; // the number under the pointer, and where its relatives are
     const { open, tensors } = this.own ?? {};
     this.end = !open ? LAST : tensors ? open : open - 1 + TURN;
     this.page = new StagePage(this, el);
     this.root = this.page.root;
-    this.painter = new Painter(this, this.page.canvas, this.page.small);
+    this.painter = new Painter(this, this.page.canvas);
     this.playhead = new Playhead(this); this.hand = new Hand(this);
     this.story = new Story(this, this.page.drawn); this.memory = new Memory(this);
     this.look(); this.listen();
@@ -35,12 +35,7 @@ class Stage {
       Object.entries(this.scene.weights).map(([dOut, layer]) => [dOut, decoded(layer)]));
     this.sizes = { ...this.scene.start, dIn: this.scene.dIn };
     this.head = this.sizes.heads - 1; // that is followed
-    this.begin(); this.set(); this.askLast();
-  }
-
-  // Where the sentence is the page, its last word is asked.
-  askLast() {
-    if (this.root.dataset.large === "true") this.ask(this.asked);
+    this.begin(); this.set();
   }
 
   begin() {
@@ -49,7 +44,7 @@ class Stage {
     this.off = new Set(); // heads that are switched off, "layer,head"
     this.query = this.scene.asked ?? null; // the word that is asked, the last one if none is
     this.moved = new Map(); // the numbers that a hand has moved, the newest last
-    this.row = null; // what the lever has in hand: a layer, a head h of it and a query r
+    this.row = null; // of scores, that a hand has moved: a head h and a query r
     this.page.spell();
   }
 
@@ -64,6 +59,7 @@ class Stage {
     if (!legal.includes(this.sizes.heads)) {
       this.sizes.heads = Math.max(...legal.filter((many) => many <= this.sizes.heads));
     }
+    this.head = Math.min(this.head, this.sizes.heads - 1);
     this.hand.release(); this.point(null);
     this.headDim = this.sizes.dOut / this.sizes.heads; this.forms = forms(this.sizes);
     const { list, first } = cells(this.forms);
@@ -101,37 +97,30 @@ class Stage {
       return made[7].weights.subarray(i, i + this.asked + 1);
     };
     const heads = (layer, many, made) => range(many, (head) =>
-      ({ layer, head, row: made[7] && rowOf(made, head), off: this.off.has(`${layer},${head}`) }));
+      ({ layer, head, row: rowOf(made, head), off: this.off.has(`${layer},${head}`) }));
     return {
       read: () => ({ words: this.words.slice(0, this.sizes.tokens), names: this.data.names, query: this.asked,
-        next: this.next,
-        row: this.row?.r === this.asked ? this.row : null, whatIf: this.moved.size > 0,
+        next: this.next, whatIf: this.moved.size > 0, arcs: this.root.dataset.large === "true",
         before: this.off.size || this.moved.size ? this.whole : null, vocabulary: this.reader.vocabulary,
-        heads: [...heads(0, this.reader.heads, this.reader.madeOf(this.sizes.tokens)),
+        heads: [...heads(0, this.reader.heads, this.reader.made),
           ...heads(1, this.sizes.heads, this.mine)] }),
       asked: (i) => this.ask(i),
       swapped: (i, word) => this.swap(i, word),
       switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k];
       this.turn(`${layer},${head}`); },
-      opened: (k) => { // an arc is pulled open: its row as bars
-        const { layer, head } = this.page.sentence.says.read().heads[k];
-        this.row = { layer, h: head, r: this.asked };
-        this.page.sentence.draw();
-        this.page.open("row"); this.arrange();
-        this.playhead.show(6 + TURN); this.hand.lever().went(2); // all bars still stand
+      opened: (k) => { // an arc is pulled open: how its head came to it
+        this.head = this.page.sentence.says.read().heads[k].head;
+        this.unfold(7);
       },
     };
   }
 
-  // Ask a word: the lever takes its row, in the head where it attends most to another.
-  ask(i) {
-    const { heads, tokens } = this.sizes;
-    const most = (h) => Math.max(0, ...this.made[7].weights.subarray((h * tokens + i) * tokens,
-      (h * tokens + i) * tokens + i));
-    this.query = i;
-    const best = range(heads).reduce((one, other) => (most(other) > most(one) ? other : one));
-    this.row = { layer: 1, h: this.root.dataset.large === "true" ? best : this.head, r: i };
-    this.relay();
+  ask(i) { this.query = i; this.row = null; this.relay(); }
+
+  // Where the sentence is the page, show all its steps, at one of them.
+  unfold(p) {
+    this.page.open("steps"); this.arrange(); this.playhead.show(p); this.page.sizes();
+    this.page.one.focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
   }
 
   // Another word or another head: what is drawn of one word is of others now.
@@ -142,16 +131,23 @@ class Stage {
   }
 
   // Follow another head; look at one word, all words or all heads.
-  follow(head) { this.head = head; if (this.row) this.row = { ...this.row, layer: 1, h: head };
-  this.scope === "head" ? this.arrange() : this.relay(); this.page.sizes(); }
-  zoom(scope) { this.hand.release(); this.point(null); this.wish = scope; this.page.clear(); this.arrange();
-  this.page.sizes(); }
+  follow(head) {
+    this.head = head; this.row = null;
+    this.scope === "head" ? this.arrange() : this.relay();
+    this.page.sizes();
+  }
+
+  zoom(scope) {
+    this.hand.release(); this.point(null); this.wish = scope;
+    this.page.clear(); this.arrange(); this.page.sizes();
+  }
 
   get asked() { return Math.min(this.query ?? Infinity, this.sizes.tokens - 1); }
 
   compute() {
     const moved = [...this.moved.values()];
-    if (this.reader) this.input = this.reader.read(this.words.slice(0, this.sizes.tokens), this.aside(moved, 0));
+    this.places = new Set(moved.map(({ at }) => at)); // in the flat lists: whose place is another has not been moved
+    if (this.reader) this.input = this.reader.read(this.words.slice(0, this.sizes.tokens), { off: this.offIn(0) });
     this.made = this.forward(moved); this.mine = this.made; this.differs = {};
     const { tokens } = this.sizes, { x, out } = this.made[LAST];
     this.next = this.reader?.next(x, out, tokens - 1) ?? [];
@@ -164,21 +160,17 @@ class Stage {
   }
 
   forward(moved) {
-    return forward(this.input, this.every[this.sizes.dOut], this.sizes, this.aside(moved, 1));
+    const { divisor } = this;
+    return forward(this.input, this.every[this.sizes.dOut], this.sizes, { moved, divisor, off: this.offIn(1) });
   }
 
-  // What a hand has changed in a layer beside its input: its heads and numbers, divisor and dropout.
-  aside(every, layer) {
-    const moved = every.filter((number) => (number.layer ?? 1) === layer);
-    const divisor = this.moved.get(`divisor ${layer}`)?.value, { heads, tokens } = this.sizes;
-    const kept = this.moved.has(`dropout ${layer}`) ? keptOf((layer ? heads : this.reader.heads) * tokens ** 2) : null;
-    return { moved, divisor, kept, off: this.offIn(layer) };
-  }
+  // What scores are divided by: a hand may change it as well.
+  get divisor() { return this.moved.get("divisor")?.value ?? Math.sqrt(this.headDim); }
 
   anew() {
     this.compute(); this.page.worth(); this.page.say(); this.page.foretell();
     if (this.scope === "word" && this.step > 6) { this.steps = this.story.arrange(); this.page.shares(); }
-    this.soon(); this.later(40);
+    this.soon();
   }
 
   look() {
@@ -188,7 +180,7 @@ class Stage {
 
   // Lay everything out for the room there is.
   arrange() {
-    const { board, strip } = this.page;
+    const { board } = this.page;
     this.laid = board.clientWidth; this.room = this.laid || 1068; this.narrow = this.room < 760;
     const { steps, across, high } = arrange(this);
     Object.assign(this, { boards: steps, across, high: this.scope === "word" ? STORY : high });
@@ -196,29 +188,22 @@ class Stage {
     this.root.dataset.scope = this.scope;
     this.painter.resize(this.painter.pen, across, high);
     board.style.height = `${this.high}px`;
-    this.painter.resize(this.painter.small, strip.clientWidth, STRIP);
-    this.page.forget(); this.page.say(); this.page.foretell(); this.page.placeLever();
-    this.soon(); this.later(0);
+    this.page.forget(); this.page.say(); this.page.foretell();
+    this.soon();
   }
 
   soon() { this.frame ??= requestAnimationFrame(() => { this.frame = null; this.paint(); }); }
 
-  later(wait) {
-    this.waiting ??= setTimeout(() => {
-      this.waiting = null; this.painter.miniatures(this.page.strip.clientWidth / LAST);
-    }, wait);
-  }
-
   paint() {
     if (this.scope !== "word") this.painter.paint();
-    this.story.draw(this.p); this.playhead.put(); this.page.thread();
+    this.story.draw(this.p); this.playhead.put();
   }
 
   // ------------------------------------------------------------------------------- numbers
 
   width(text, font) { return this.painter.width(text, font); }
-  word(i) { return this.words ? this.words[i] : String(i); }
-  token(i) { return this.words ? `“${this.words[i]}”` : `token ${i}`; }
+  word(i) { return (this.words ?? this.scene.names)?.[i] ?? String(i); }
+  token(i) { return isNaN(this.word(i)) ? `“${this.word(i)}”` : `token ${i}`; }
 
   // How the axes lie after a step; a class of one's own may have left another shape.
   lies(step) { return this.own?.shape && step === this.end ? "own" : LEFT[step][1]; }
@@ -249,7 +234,7 @@ class Stage {
 
   // The name under which a cell's number is kept once a hand has moved it at a step.
   keyOf({ kind, at }, step) { return `${leftBy(kind, step)} ${nameOf(kind, step)} ${at}`; }
-  whatIf(cell, step) { return this.moved.get(this.keyOf(cell, step)); }
+  whatIf(cell, step) { return this.places.has(cell.at) ? this.moved.get(this.keyOf(cell, step)) : undefined; }
 
   // Whether a hand may move a number: not what a class of one's own has made, nor what only waits.
   movable({ kind }, step = this.step) {
@@ -274,10 +259,8 @@ class Stage {
     const moves = (near) => near !== cell && this.value(near, step) !== this.value(near, step, other);
     const reaches = other ? moves : (near) => of(near).includes(cell);
     const framed = (which) => joined(laid.shown.filter(which).map(({ k }) => laid.at(k)));
-    const next = other && this.reader?.next(other[LAST].x, other[LAST].out, this.sizes.tokens - 1);
     const places = from.sort((one, two) => one.k - two.k).map(({ k }) => laid.at(k)).filter(([, , w]) => w);
-    return { next: next && `${next}` !== `${this.next}`, to: framed(reaches), from: [...joined(places),
-      ...joined(ghosts.map((k) => laid.at(k, laid.start)))] };
+    return { to: framed(reaches), from: [...joined(places), ...joined(ghosts.map((k) => laid.at(k, laid.start)))] };
   }
 
   // All numbers as they would be with another number here.
@@ -294,19 +277,17 @@ class Stage {
     this.root.addEventListener("input", ({ target: { dataset, values, value } }) =>
       this.set({ [dataset.size]: values[value] }));
     this.root.addEventListener("click", ({ target }) => {
-      const { one, all, back, pull, steps } = this.page,
+      const { one, back, steps } = this.page,
         { head, scope, meets } = target.closest("button")?.dataset ?? {};
-      if (target === pull) this.speaking().opened(this.page.sentence.most);
-      else if (target === steps) {
-        this.page.open("steps"); this.arrange(); this.playhead.show(TURN);
-        this.page.one.focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
-      } else if (meets) { this.set({ tokens: this.sizes.tokens === this.scene.most ? 6 : this.scene.most });
-      this.ask(this.sizes.tokens - 1); }
-      else if (target.closest(".through")) this.follow(Number(head));
+      if (target === steps) this.unfold(TURN);
+      else if (meets) {
+        this.set({ tokens: this.sizes.tokens === this.scene.most ? 6 : this.scene.most });
+        this.ask(this.sizes.tokens - 1);
+      } else if (target.closest(".through")) this.follow(Number(head));
       else if (scope === "hand") this.choose("whiteboard");
       else if (scope) { this.wish = scope; this.name === "sentence" ? this.zoom(scope) : this.choose("sentence"); }
-      else if (target === one || target === all) this.playhead.toggle(target === all);
-      else if (target === back) { this.hand.undoAll(); board.focus({ preventScroll: true }); }
+      else if (target === one) this.playhead.toggle();
+      else if (target === back) { this.hand.undoAll(); one.focus({ preventScroll: true }); }
     });
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
     const room = new ResizeObserver(() => board.clientWidth !== this.laid && again());
@@ -316,6 +297,9 @@ class Stage {
     this.root.addEventListener("transitionend", (event) => event.target === this.root && again());
     const sight = new IntersectionObserver(() => this.ink !== getComputedStyle(this.root).color && again());
     sight.observe(this.root);
-    this.leave = () => { this.playhead.stop(); room.disconnect(); sight.disconnect(); };
+    this.leave = () => {
+      this.playhead.stop();
+      for (const watch of [room, sight, this.page.passed]) watch.disconnect();
+    };
   }
 }

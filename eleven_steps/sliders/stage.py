@@ -35,6 +35,7 @@ PARTS = (
 )
 SCENES = ("whiteboard", "sentence")
 STORY = "Anna met Bert . Anna met Lena . Anna met"  # its first six words are the sentence
+WORDS_BY_HAND = ("old", "red", "boat")  # what the notebooks call the whiteboard's tokens
 SHORT = 6
 ASKED = {"mask": 1}  # the word a step opens with, where it is not the last: the first "met"
 CONTRAST = ("softmax", "context")  # these open where one word shares its weight between two
@@ -42,7 +43,7 @@ NAMES = (
     ("nearby", "the verb", "word before"),
     ("same word", "what followed"),
 )  # of heads, by layer
-SCRIPTS = ("listen", *(f"stage_{name}" for name in PARTS), "lever", "sentence", "stage")
+SCRIPTS = ("listen", *(f"stage_{name}" for name in PARTS), "sentence", "stage")
 
 
 class Stage(Live):
@@ -54,7 +55,7 @@ class Stage(Live):
     """
 
     _esm = script(*SCRIPTS, "alone")
-    _css = style("look", "lever", "sentence", "stage", "story")
+    _css = style("look", "sentence", "stage", "story")
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -116,7 +117,7 @@ def page(scenes: dict, step: str, answered: bool, done: Collection[str]) -> dict
 def whiteboard() -> dict[str, Any]:
     """Return the scene of the course's x, with three more tokens, at every width offered."""
     layers = {d_out: run(d_out, num_heads=1)[0] for d_out in SIZES}
-    return scene_of(tokens(6), layers, SIZES, START)
+    return scene_of(tokens(6), layers, SIZES, START) | {"names": WORDS_BY_HAND}
 
 
 def arcs() -> Picture:

@@ -2,7 +2,6 @@
 // everything later follows.
 
 const PIXELS = 200, KEYS = 20; // as many make the way from 0 to as far as a hand may go
-const ROW_SHOWS = ["the scores", "exp of the scores", "the weights"]; // what stands in the lever's row
 
 class Hand {
   constructor(it) {
@@ -21,17 +20,15 @@ class Hand {
   }
 
   // Take hold of a number: what was before stays known for as long as it is held.
-  // The step is where it stands: the lever holds the scores of step 6 while step 7 is shown.
-  take(cell, step = this.it.step) {
+  take(cell) {
     const { it } = this;
     clearTimeout(this.letting);
-    if (cell.kind === "scores") it.row = { layer: 1, h: cell.h, r: cell.r };
-    if (this.hold?.cell === cell && this.hold.step === step) return;
+    if (cell.kind === "scores") it.row = { h: cell.h, r: cell.r };
+    if (this.hold?.cell === cell && this.hold.step === it.step) return;
     this.release();
-    if (step === it.step) it.playhead.rush();
-    else it.playhead.stop();
-    this.hold = { cell, step, made: it.made };
-    this.report(); it.soon();
+    it.playhead.rush();
+    this.hold = { cell, step: it.step, made: it.made };
+    it.page.tell(reported(it, this.hold)); it.soon();
   }
 
   // Set the number that is held; everything after it follows. One that was −∞ begins at the score.
@@ -44,87 +41,30 @@ class Hand {
     it.moved.set(key, { was, step: leftBy(cell.kind, step), name: nameOf(cell.kind, step), at: cell.at,
       called: it.called(cell, step), cell, value: Math.round(clamp(to, low, far) * digits) / digits });
     it.anew();
-    this.report();
+    it.page.tell(reported(it, this.hold));
   }
 
   // By how much a pixel or a key moves a number.
   by(cell, parts) { return this.far(cell, this.it.step) / parts; }
 
-  report() {
-    const { it } = this, { cell, step } = this.hold, [x, y, w, h] = it.steps[step].at(cell.k);
-    const before = it.value(cell, step, this.hold.made), now = it.value(cell, step);
-    it.page.tell(reported(it, this.hold));
-    if (step === it.step) it.page.callOut(`${written(before)} → ${written(now)}`, now < before ? "down" : "up", x, y,
-      w, h);
-  }
-
   release() {
     clearTimeout(this.letting);
     if (!this.hold) return;
-    this.hold = this.it.pointed = null; this.it.page.call.hidden = true;
-    this.it.page.tell(); this.it.soon(); this.it.later(40);
+    this.hold = this.it.pointed = null;
+    this.it.page.tell(); this.it.soon();
   }
 
-  // Keep what is no number on the board: what a layer's scores are divided by, how much is dropped, or a
-  // score of the layer before.
-  keep(key, value, right, more) {
-    const { it } = this;
-    if (it.row?.layer !== 0) it.row = { layer: 1, ...rowOfNote(it) };
-    it.moved.delete(key);
-    if (value !== right) it.moved.set(key, { step: -1, value, was: right, ...more });
+  // What scores are divided by is no number on the board.
+  divide(by) {
+    const { it } = this, was = Math.sqrt(it.headDim);
+    it.moved.delete("divisor");
+    if (by !== was) it.moved.set("divisor", { step: -1, value: by, was, called: "the divisor" });
     it.anew();
   }
 
-  // Let a row be moved as bars, of the stage's layer or of the one before it; what is moved are the
-  // scores that the mask has left.
-  lever() {
-    const { it } = this, row = () => (it.row?.layer === 0 ? it.row : { layer: 1, ...rowOfNote(it) });
-    const from = () => (row().h * it.sizes.tokens + row().r) * it.sizes.tokens;
-    const made = () => (row().layer ? it.made : it.reader.made);
-    const far = () => 2 * Math.max(4, Math.ceil(strongest(made()[5].scores)));
-    const root = () => Math.sqrt(row().layer ? it.headDim : it.reader.wide / it.reader.heads);
-    const cell = (j) => it.list[it.first.scores + from() + j], key = (what) => `${what} ${row().layer}`;
-    const slice = (step, name) => [...made()[step][name].subarray(from(), from() + it.sizes.tokens)];
-    return {
-      read: () => {
-        const dropped = it.moved.has(key("dropout")), { layer, h, r } = row();
-        const t = it.step < 7 ? 0 : leverTime(it.p - 6, dropped ? MOMENTS : BEFORE),
-          colour = it.reader ? COLOUR(layer, h) : h;
-        return { words: range(it.sizes.tokens, (j) => it.word(j)), scores: slice(5, "scores"),
-          masked: slice(6, "masked"), root: root(), divisor: it.moved.get(key("divisor"))?.value ?? root(), t,
-          kept: dropped ? keptOf(it.list.length).slice(from(), from() + it.sizes.tokens) : null,
-          of: `${it.own ? "as it should be, " : ""}${it.reader ? `layer ${layer}, ` : ""}head ${h}: ${ROW_SHOWS[(t >= 2.5) + (t >= 3.5)]} of ${it.token(r)}`,
-          colour: `var(--head${colour})`, far: far() };
-      },
-      moved: (j, score) => {
-        if (it.own) return; // what a class of one's own has made stays as it is
-        it.row = row();
-        if (!row().layer) {
-          return this.keep(`first ${from() + j}`, Math.round(clamp(score, -far(), far()) * 100) / 100,
-            it.moved.get(`first ${from() + j}`)?.was ?? made()[6].masked[from() + j],
-            { step: 6, layer: 0, name: "masked", at: from() + j,
-              called: `a score of ${it.token(row().r)} in layer 0` });
-        }
-        this.take(cell(j), 6); this.move(score);
-        this.letting = setTimeout(() => this.release(), 1500);
-      },
-      letGo: () => this.release(),
-      back: (j) => {
-        it.row = row();
-        return row().layer ? this.undo(this.hold?.cell ?? cell(j), 6) : this.undo(null, 6, `first ${from() + j}`);
-      },
-      divided: (by) => this.keep(key("divisor"), by, root(), { called: "the divisor" }),
-      trained: (on) => this.keep(key("dropout"), on ? 0.5 : 0, 0, { called: "the dropout" }),
-      went: (k) => {
-        const last = it.moved.has(key("dropout")) ? MOMENTS : BEFORE;
-        it.playhead.go(Math.min(7, 6 + TURN + (1 - TURN) * k / last), 900);
-      },
-    };
-  }
-
   // Put one number back: the one in hand, or the one moved last. Whether there was one.
-  undo(cell, step = this.hold?.step ?? this.it.step, key = cell && this.it.keyOf(cell, step)) {
-    const { it } = this;
+  undo(cell) {
+    const { it } = this, key = cell && it.keyOf(cell, this.hold?.step ?? it.step);
     const one = it.moved.has(key) ? key : [...it.moved.keys()].at(-1);
     this.release();
     if (one === undefined) return false;
@@ -138,16 +78,15 @@ class Hand {
     this.release(); it.begin();
     if (words !== `${it.words}`) it.set();
     else it.anew();
-    it.askLast();
   }
 
   // What a key does here; whether it did anything.
   key(key, { shiftKey, target }) {
-    const { it } = this, { elements, board, strip } = it.page;
+    const { it } = this, { elements, strip } = it.page;
     const cell = it.list[target.k], by = { ArrowUp: 1, ArrowDown: -1, PageUp: 1, PageDown: -1 }[key];
     const aside = { ArrowRight: 1, ArrowLeft: -1 }[key];
     if (key === "Escape") return this.undo(this.hold?.cell ?? cell);
-    if (target.matches("input, select, button, .bar")) return false;
+    if (target.matches("input, button")) return false;
     if (key === " ") it.playhead.toggle();
     else if (cell && by && it.movable(cell)) {
       this.take(cell);
@@ -158,34 +97,16 @@ class Hand {
       if (next?.hidden !== false || it.list[next.k].kind !== cell.kind) return true;
       it.page.tabbed(it.list[next.k]);
       next.focus();
-    } else if (target === board && (by || aside)) this.wander(aside ?? 0, -(by ?? 0));
-    else if (target !== strip) return false;
+    } else if (target !== strip) return false;
     else if (by || aside) it.playhead.skip(by ?? aside);
     else if (key === "Home" || key === "End") it.playhead.go(key === "Home" ? 1 : LAST, 0);
     else return false;
     return true;
   }
 
-  // Point at the nearest number in a direction.
-  wander(dx, dy) {
-    const { it } = this;
-    it.playhead.rush();
-    const laid = it.steps[it.step], [x, y] = it.pointed ? laid.at(it.pointed.k) : [0, 0];
-    const far = ({ k }) => {
-      const right = laid.at(k)[0] - x, down = laid.at(k)[1] - y, along = right * dx + down * dy;
-      return along > 3 ? along + 3 * Math.abs(right * dy + down * dx) : Infinity;
-    };
-    const best = laid.shown.reduce((one, other) => (far(other) < far(one) ? other : one));
-    it.page.card.ariaLive = "polite";
-    if (!(far(best) < Infinity)) return;
-    it.point(best);
-    if (it.movable(best)) it.page.tabbed(best);
-  }
-
   listen(board) {
     const { it } = this, cellOf = ({ target }) => it.list[target.k] ?? null;
     const take = (event) => {
-      if (event.target.closest(".lever")) return null;
       if (it.page.moving) it.playhead.rush(); // what is on its way is there at once, and can be taken
       const target = document.elementFromPoint(event.clientX, event.clientY), cell = cellOf({ target });
       // A finger scrolls the page, unless it is on a number that it has tapped before, or on x.
@@ -210,7 +131,7 @@ class Hand {
     board.addEventListener("focusin", (event) => {
       const keys = event.target.matches(":focus-visible"), cell = cellOf(event);
       it.page.card.ariaLive = keys ? "polite" : "off";
-      if (cell && it.movable(cell)) it.page.tabbed(cell);
+      if (cell) it.page.tabbed(cell);
       if (keys) it.point(cell);
     });
     board.addEventListener("focusout", () => {

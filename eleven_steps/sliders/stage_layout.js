@@ -2,7 +2,7 @@
 // words, in grids whose tracks fit what is in them; its cells are as large as the room allows.
 
 const LEAST_FONT = 11, LEAST_HIGH = 17, LARGEST = 96; // pixels
-const LINE = 16, TALL = 364, NARROW = 1000, LEVER = 346; // pixels; NARROW: width and height together
+const LINE = 16, TALL = 364, NARROW = 840; // pixels; NARROW: width and height together
 
 // Whether what comes in shows digits across and down, and how large its cells are where it does not.
 const INPUTS = [[1, 1], [0, 1, 6], [1, 0, 6], [0, 0, 6], [0, 0, 3]];
@@ -88,7 +88,7 @@ class Plan {
       card: head ? b : -1,
       names: token || more.ghost || ["matrix", "own"].includes(lies) || b % most ? [] : this.names,
       columns: lies === "square" && (more.out || more.stays) ? this.names : [],
-      foot: token && titles ? this.it.words?.[b] ?? `token ${b}` : "",
+      foot: token && titles ? this.it.token(b) : "",
       title: head && titles ? this.head(b) : "" });
     return inLines(list.map(ofBlock), lines, head ? 14 : 6, 8);
   }
@@ -99,10 +99,9 @@ class Plan {
   }
 
   // x as it stays at hand, with the values while they wait.
-  get docks() { return this.colours ? [4, 2.5] : [this.narrow ? 30 : 35]; }
-
-  dock(step, wide) {
-    const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names: this.names });
+  dock(step) {
+    const wide = this.colours ? 2.5 : this.narrow ? 30 : 35, { names } = this;
+    const x = this.block("x", "x", 0, wide, this.colours ? 18 : 21, { names });
     const parts = [col([this.header("x", 1), x], 4)];
     if (step > 4 && step < 8 && !this.narrow && !this.it.data.large) {
       const index = (b, i, f) => [0, Math.floor(f / this.dim), i, f % this.dim]; // as they are by now
@@ -118,30 +117,14 @@ class Plan {
   // The trees that a step may have: what comes out beside what comes in, or below it; in some lines.
   trees(step) {
     const lies = [step, step - 1 || 1].map((n) => this.it.forms[this.it.lies(n)].blocks);
-    const tree = { 1: "opening", 7: "shares" }[step] ?? (this.meets(step) ? "product" : "pair");
+    const tree = step === 1 ? "opening" : this.meets(step) ? "product" : "pair";
     return range(2 * Math.max(...lies), (k) => this[tree](step, k % 2 === 0, 1 + (k >> 1)));
   }
 
-  opening(step, beside) {
+  opening() {
     const x = this.block("x", "x", 0, this.colours ? Math.min(12, this.it.room / 60) : "wo", "ho",
-      { names: this.it.words ? this.names : this.names.map((i) => `token ${i}`) });
-    const facts = [["b = 1", "sequences: one here"], [`num_tokens = ${this.tokens}`, "rows of x"],
-      [`d_in = ${this.dIn}`, "columns of x"], [`d_out = ${this.dOut}`, "chosen when the module was built"],
-      [`num_heads = ${this.heads}`, "chosen: it must divide d_out"],
-      [`head_dim = ${this.dim}`, `d_out / num_heads = ${this.dOut} / ${this.heads}`]];
-    const table = grid(facts.map(([fact, why]) => [this.words([[[fact, "code"]]], { out: true }),
-      this.words([[[why, "words"]]], { out: true })]), 16, 9);
-    const left = col([this.header("x", 1), x], 6);
-    return beside ? row([left, table], 44) : col([left, table], 44);
-  }
-
-  // The weights, whose cells were the scores, beside one row of them that is pulled out as bars.
-  shares(step, beside, lines) {
-    const wide = Math.min(this.it.room - 8,
-      this.it.room < 480 || this.heads === 1 && !this.narrow ? 400 : this.it.words || this.narrow ? 310 : 350);
-    const made = col([this.header("weights", step, { out: true }),
-      this.tensor("scores", "square", "o", lines, { stays: true })], 6);
-    return (beside ? row : col)([{ lever: true, w: wide, h: LEVER }, made], 24);
+      { names: range(this.tokens, (i) => this.it.token(i)) });
+    return col([this.header("x", 1), x], 6);
   }
 
   // What comes in and what comes out, for each tensor; into step 2 come the matrices.
@@ -157,7 +140,7 @@ class Plan {
     const rows = made.map((name, k) => {
       const arrow = [matrix && before[k], beside ? "→" : "↓", many && name].filter(Boolean)
         .map((text) => [[text, text.length > 1 ? "words" : "sign"]]);
-      return [matrix && !cells ? this.block(before[k], "matrix", 0, 2.5, 2) // learned, and too many for digits
+      return [matrix && !cells ? null // learned, and too many to be seen
         : this.tensor(kindOf(before[k]), from, matrix ? "m" : "i", several,
           { ghost: !matrix, ...titled(k, from) }),
       this.words(phone ? [arrow.flat()] : arrow, { out: true, align: "center" }),
@@ -200,7 +183,7 @@ class Plan {
 // The tree of a step in cells as large as they may be: what comes in with digits if that fits, beside
 // or above what comes out, in few lines. Where nothing fits there is more room downwards.
 function fit(plan, step, width, height) {
-  const { it, colours } = plan, words = step > 4 && step < 9 && it.words || []; // over columns
+  const { it, colours } = plan, words = step > 4 && step < 9 ? plan.names : []; // over columns
   const least = Math.max(it.least, ...words.map((word) => it.width(word) + 2));
   const strips = colours && (step < 5 || step > 8); // features as strips, their words beside them
   const trees = plan.trees(step), inputs = INPUTS.filter(([a, b]) => a === b || plan.meets(step));
@@ -221,8 +204,7 @@ function fit(plan, step, width, height) {
       input);
     const sizes = small.map((tree) => {
       let w = least;
-      for (let by = ((plan.narrow && step === 7 ? Math.max(36, least + 2) : LARGEST) - least) / 2; by > 1;
-      by /= 2) if (fits(tree, w + by)) w += by;
+      for (let by = (LARGEST - least) / 2; by > 1; by /= 2) if (fits(tree, w + by)) w += by;
       return w;
     });
     const k = sizes.findIndex((w) => w > 0.85 * Math.max(...sizes));
@@ -230,30 +212,20 @@ function fit(plan, step, width, height) {
   }
 }
 
-// A step beside, or below, an x so wide: the dock of x, and the tree in the room that this leaves.
-function docked(plan, step, x, tall) {
-  const { room, narrow } = plan.it, dock = x ? plan.dock(step, x) : col([]);
+// A step beside, or below, x: the dock of x, and the tree in the room that this leaves.
+function docked(plan, step, tall) {
+  const { room, narrow } = plan.it, dock = step > 1 ? plan.dock(step) : col([]);
   measure(dock, {});
   const aside = !narrow && dock.w && dock.w + 24, above = narrow && dock.h && dock.h + 18;
   const tree = fit(plan, step, room - aside - 8, tall - above - 10);
   return { dock, aside, above, tree, need: above + tree.h + 10 };
 }
 
-// The first of them that is low enough, else the lowest: where x leaves a step too little room it is
-// smaller, and beside the lever it goes.
-function lowEnough(plan, step, tall) {
-  const lever = step === 7, none = step === 1 || lever && plan.narrow, tries = [];
-  for (const x of none ? [0] : [...plan.docks, ...lever ? [0] : []]) {
-    if (tries.push(docked(plan, step, x, tall)) && tries.at(-1).need <= tall) return tries.at(-1);
-  }
-  return tries.reduce((one, other) => (other.need < one.need ? other : one));
-}
-
 // Lay out every step for the room there is: the places of its cells when it begins to happen and
 // when it is over, its words and frames, and how wide and high all of that is.
 function arrange(it) {
   const plan = new Plan(it), { room, narrow } = it, tall = narrow ? Math.max(TALL, NARROW - room) : TALL;
-  const chosen = range(LAST, (k) => lowEnough(plan, k + 1, tall - it.memory.room(k + 1))), steps = [null];
+  const chosen = range(LAST, (k) => docked(plan, k + 1, tall - it.memory.room(k + 1))), steps = [null];
   const high = Math.max(narrow ? 0 : tall,
     ...chosen.map(({ need, dock }, k) => Math.max(need, dock.h) + it.memory.room(k + 1)));
   chosen.forEach(({ dock, aside, above, tree, need }, k) => { // all are as high as the highest: nothing below moves
@@ -274,10 +246,9 @@ class Laid {
     Object.assign(this, { it, need, high });
     this.rest = new Float32Array(4 * it.list.length);
     this.start = new Float32Array(4 * it.list.length);
-    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [], lever: null });
+    Object.assign(this, { ghosts: [], index: [], labels: [], slots: [] });
     this.leaf = (node, x, y) => {
-      if (node.lever) this.lever = { x, y, w: node.w, h: node.h };
-      else if (node.text) {
+      if (node.text) {
         node.text.forEach((parts, line) =>
           this.say(parts, x, y + line * LINE, node.w, { ...node, head: line ? undefined : node.head }));
       } else this.block(node, x + node.left, y + node.top, x, y);
@@ -330,8 +301,7 @@ class Laid {
     for (const { kind, k } of this.it.list) {
       if (!seen(k)(start) && !MADE[step].includes(kind)) start.set(this.at(k), 4 * k);
     }
-    const drawn = ({ kind }) => !this.it.wide || !MATRICES.includes(kind); // there they are pictures
-    this.active = this.it.list.filter((cell) => drawn(cell) && [rest, start, before?.rest].some(seen(cell.k)));
+    this.active = this.it.list.filter((cell) => [rest, start, before?.rest].some(seen(cell.k)));
     this.shown = this.active.filter(({ k }) => seen(k)(rest));
   }
 

@@ -63,15 +63,13 @@ class Memory {
       pen.put(`post ${k}`, "path", { d: `M${left + k * piece} ${ribbon - 5}v${(high + 6) * drop}`,
         class: stored[k].h && step < 5 ? "fence" : "rule faint", opacity: drop * (1 - copy) });
     }
-    this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.before(step), at, to, name,
+    this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.pieces(step === 9), at, to, name,
       many });
     const now = this.strides(step, u > (step === 10 ? 0.9 : 0.3)), shapes = `strides (${now.join(", ")})`;
     pen.words("strides", shapes, left + whole, top + (it.narrow ? 4 : MEMORY - 6), { class: "end code" });
     pen.words("memory", this.says(step, u, fails, kind), left, top + MEMORY - 6,
       { class: fails ? "start wrong" : "start" });
   }
-
-  before(step) { return this.pieces(step === 9); }
 
   says(step, u, fails, kind) {
     if (!u || step !== 10 && u < 0.15) return `${kind} in memory, and how they are read`;
@@ -90,7 +88,8 @@ class Memory {
       if (next === undefined || k + 1 >= cut) return;
       const a = from + piece - 3, b = next + 3, near = Math.abs(b - a) < 10,
         rise = near ? 6 : Math.min(38, 12 + Math.abs(b - a) * 0.1);
-      pen.put(`${key} to ${k}`, "path", { d: `M${a} ${ribbon - 3}C${a} ${ribbon - 3 - rise} ${b} ${ribbon - 3 - rise} ${b} ${ribbon - 3}`,
+      const y = ribbon - 3, top = y - rise;
+      pen.put(`${key} to ${k}`, "path", { d: `M${a} ${y}C${a} ${top} ${b} ${top} ${b} ${y}`,
         class: near ? "thread" : "thread jump", opacity: shown }, undefined, 2);
     });
     if (step === 3) return draw("thread", reads, at, 1);

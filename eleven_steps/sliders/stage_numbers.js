@@ -28,7 +28,7 @@ const floats = (text) =>
 // All that the eleven steps make of x, flat, queries to values and context token by token: a list with
 // what stands after each step by name, before them the weights. A number that was moved stands in the
 // place of what its step made, and everything after it follows. A head that is off adds nothing.
-function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor, kept, off = [] } = {}) {
+function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor, off = [] } = {}) {
   const wide = dOut / heads, root = divisor ?? Math.sqrt(wide), made = [];
   const leave = (step, tensors) => {
     const left = { ...made.at(-1), ...tensors };
@@ -71,12 +71,7 @@ function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor
   every((h, i, row) => masked.fill(-Infinity, row + i + 1, row + tokens));
   now = leave(6, { masked });
   const shares = table();
-  every((h, i, row) => {
-    const mine = now.masked.subarray(row, row + tokens), most = Math.max(...mine);
-    let whole = 0;
-    mine.forEach((score, j) => { whole += shares[row + j] = Math.exp((score - most) / root); });
-    for (let j = 0; j < tokens; j++) shares[row + j] *= (kept?.[row + j] ?? 1) / whole;
-  });
+  every((h, i, row) => shares.set(sharesOf(now.masked.subarray(row, row + tokens), root), row));
   const context = new Float64Array(tokens * dOut), { weights: mixed } = leave(7, { weights: shares });
   every((h, i, row) => {
     for (let j = 0; j < tokens; j++) {
@@ -90,6 +85,15 @@ function forward(x, weights, { dIn, dOut, heads, tokens }, { moved = [], divisor
   leave(LAST, { out: linear(now.context, last, dOut, bias) });
   return made;
 }
+
+// The shares that softmax makes of a row of scores.
+function sharesOf(scores, divisor) {
+  const most = Math.max(...scores), parts = scores.map((score) => Math.exp((score - most) / divisor));
+  const whole = sum(parts);
+  return parts.map((part) => part / whole);
+}
+
+const rowIn = (flat, tokens, h, r) => flat.subarray((h * tokens + r) * tokens, (h * tokens + r + 1) * tokens);
 
 function decoded(weights) { // "W_query.weight" is W_query here, "out_proj.bias" bias
   const short = (name) => (name.endsWith("bias") ? "bias" : name.split(".")[0]);

@@ -1,25 +1,26 @@
 // The stage's page: what is around the numbers, and an element over each of them.
 
-const PLACES = ["title", "why", "choices", "back", "pull", "steps", "row", "code", "knobs", "words", "one", "all",
-  "strip", "through",
-  "share", "handle", "board", "field", "cells", "drawn", "call", "card"]; // parts of the page by their class
+const PLACES = ["title", "why", "choices", "back", "steps", "code", "knobs", "words", "one", "strip",
+  "through", "share", "handle", "board", "field", "cells", "drawn", "card"]; // parts of the page by their class
 const SCOPES = { word: "one word", head: "all words", all: "all heads", hand: "check by hand" };
 const SIZES = { heads: "num_heads", dOut: "d_out", tokens: "num_tokens" };
+
+const SIGNS = Object.fromEntries(Object.entries({ done: "✓", wrong: "✗", next: "…" }).map(([is, sign]) =>
+  [is, ` <b class="${is}" role="img" aria-label="${is}">${sign}</b>`]));
 
 const placed = ([x, y, w, h]) => `left:${x}px;top:${y}px;width:${w}px;height:${h}px`;
 
 class StagePage {
   constructor(it, el) {
     const { steps, scenes, done = [] } = it.data, names = Object.keys(scenes);
-    const signs = { done: "✓", wrong: "✗", next: "…" }, { open, state } = it.own ?? {};
-    const sign = (is) => (is ? ` <b class="${is}" role="img" aria-label="${is}">${signs[is]}</b>` : "");
+    const { open, state } = it.own ?? {};
     const tile = ({ name, letters }, k) => `<div class="tile${k < it.end ? "" : " dark"}"
       title="${letters}">${
-      sign(done.includes(name) ? "done" : k + 1 === open ? state : "")} ${k + 1} <span>${name}</span><small></small></div>`;
+      SIGNS[done.includes(name) ? "done" : k + 1 === open ? state : ""] ?? ""} ${k + 1} <span>${
+      name}</span><small></small></div>`;
     const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
       aria-label="${name}" data-size="${key}"><output></output></label>`;
-    const more = it.data.large ? `<button class="pull">Open its row of scores</button><button
-      class="steps">The eleven steps of this sentence</button>` : "";
+    const more = it.data.large ? `<button class="steps">The eleven steps of this sentence</button>` : "";
     const scopes = !scenes.sentence ? [] : Object.entries(SCOPES).filter(([scope]) => scope !== "hand" || names[1])
       .map(([scope, text]) => `<button class="scope" data-scope="${scope}">${text}</button>`);
     el.classList.add("live");
@@ -29,24 +30,21 @@ class StagePage {
       <div class="top"><div class="title" aria-live="polite"></div>
         <div class="choices">${more}<button class="back">Back to the start</button>${scopes.join("")}</div></div>
       <p class="why"></p><div class="through" role="group" aria-label="the head that is followed"></div>
-      <div class="row"></div>
       <div class="desk"><pre class="code" tabindex="0"></pre>
         <div class="words"></div><label class="share">divide by <input type="range" min="-0.7" max="2.8"
-          step="0.01" aria-label="divide by"><output></output></label><div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
-      <div class="foot"><div class="buttons"><button class="one"></button><button class="all"></button></div>
+          step="0.01" aria-label="divide by"><output></output></label>
+        <div class="knobs">${Object.entries(SIZES).map(knob).join("")}</div></div>
+      <div class="foot"><button class="one"></button>
         <div class="strip" tabindex="0" role="slider" aria-label="Playhead: step" aria-valuemin="1"
-          aria-valuemax="11"><canvas></canvas><div class="tiles">${steps.map(tile).join("")}</div>
-        <div class="handle"></div></div></div>
-      <div class="board" tabindex="0" role="application"
-        aria-label="Numbers: arrow keys point at them, Tab goes to those that can be changed">
-        <div class="field"><canvas></canvas><svg class="drawn" aria-hidden="true"></svg><div class="cells"></div><div></div>
-        <div class="call" hidden></div></div></div>
-      <div class="card" aria-live="off"></div><svg class="thread" aria-hidden="true"><path/></svg></div>`);
+          aria-valuemax="11"><div class="tiles">${steps.map(tile).join("")}</div><div class="handle"></div></div></div>
+      <div class="board" role="group" aria-label="Numbers: Tab goes to a tensor, left and right through it, up and down
+        change one"><div class="field"><canvas></canvas><svg class="drawn" aria-hidden="true"></svg>
+        <div class="cells"></div></div></div>
+      <div class="card" aria-live="off"></div></div>`);
     const root = el.lastChild, part = (name) => root.querySelector(`.${name}`);
     this.it = it; this.root = root;
     for (const name of PLACES) this[name] = part(name);
-    this.tiles = [...root.querySelectorAll(".tile")]; [this.small, this.canvas] = root.querySelectorAll("canvas");
-    this.lever = this.cells.nextElementSibling; this.line = root.querySelector(".thread path");
+    this.tiles = [...root.querySelectorAll(".tile")]; this.canvas = root.querySelector("canvas");
     this.open(it.data.large ? "first" : "steps");
     it.data.colours.forEach((colour, k) => {
       root.style.setProperty(`--head${k}`, colour);
@@ -56,42 +54,52 @@ class StagePage {
     slide.oninput = (event) => {
       event.stopPropagation();
       const root = Math.sqrt(it.headDim), by = Math.exp(slide.value);
-      it.hand.lever().divided(Math.abs(Math.log(by / root)) < 0.06 ? root : by);
+      it.hand.divide(Math.abs(Math.log(by / root)) < 0.06 ? root : by);
     };
     this.elements = []; // by the number of their cell
+    this.watch();
     this.moving = false; // whether cells are on their way
     this.forget();
   }
 
-  // Where the sentence is the page, a row of scores or all steps are one press away.
+  // Where the sentence is the page, all its steps are one press away.
   open(what) {
-    if (!this.it.data.large || this.root.dataset.opened === "steps") return;
-    this.root.dataset.opened = what; this.root.dataset.large = what !== "steps";
-    (what === "row" ? this.row : this.field).append(this.lever);
+    this.root.dataset.opened = what;
+    this.root.dataset.large = what === "first";
+  }
+
+  // A step's tile lights up as soon as its exercise is passed: the card of its verdict says so.
+  watch() {
+    const { root, it } = this, notebook = root.closest(".jp-Notebook"), { steps } = it.data;
+    this.passed = new MutationObserver((changes) => changes.every(({ target }) => root.contains(target)) ||
+      this.tiles.forEach((tile, k) => {
+        const card = notebook.querySelector(`[aria-label="Verdict: ${steps[k].name}.1"][style*="success"]`);
+        if (card && !tile.querySelector(".done")) tile.insertAdjacentHTML("afterbegin", SIGNS.done);
+      }));
+    if (notebook && !it.own) this.passed.observe(notebook, { childList: true, subtree: true });
   }
 
   // What stands on the page is written anew.
-  forget() { this.covered = this.said = this.titled = this.told = this.threaded = null; }
+  forget() { this.covered = this.said = this.titled = this.told = null; }
 
   clear() {
-    if (this.cells.contains(document.activeElement)) this.board.focus({ preventScroll: true });
+    if (this.cells.contains(document.activeElement)) this.strip.focus({ preventScroll: true });
     this.elements = []; this.cells.replaceChildren();
   }
 
   // The sentence of a scene that has one.
   spell() {
-    const { it } = this, { colours, large } = it.data;
+    const { it } = this, { colours } = it.data;
     this.words.hidden = !it.words;
-    this.root.dataset.large = Boolean(large && it.words && this.root.dataset.opened !== "steps");
     if (it.words) this.sentence ??= new Sentence(this.words, it.speaking(), colours);
-    this.words.classList.add("opening"); // its arcs grow once
-    this.words.addEventListener("animationend", () => this.words.classList.remove("opening"), { once: true });
   }
 
   // What comes next, and whether there is anything to put back.
   foretell() {
     const { it } = this, { moved, words, scene, off } = it;
     if (words) this.sentence.draw();
+    const first = Math.min(...[...moved.values()].map(({ step }) => (step < 0 ? 7 : step)));
+    this.tiles.forEach((tile, k) => tile.classList.toggle("moved", k + 1 >= first)); // what follows from a change
     this.back.disabled = !moved.size && !off.size && `${words}` === `${scene.words}`;
   }
 
@@ -121,12 +129,12 @@ class StagePage {
 
   // What stands beside the story of a word: why a step is there, and what the scores are divided by.
   beside(n) {
-    const { it } = this, word = it.scope === "word", root = Math.sqrt(it.headDim),
-      by = it.moved.get("divisor 1")?.value ?? root;
-    const [slide, output] = this.share.children;
+    const { it } = this, by = it.divisor, [slide, output] = this.share.children;
     if (this.why.textContent !== WHY[n]) this.why.textContent = WHY[n];
-    this.share.style.visibility = word && n === 7 ? "" : "hidden";
-    slide.value = Math.log(by); output.textContent = written(by) + (by === root ? ` = √${it.headDim}` : "");
+    this.share.style.visibility = n === 7 ? "" : "hidden";
+    if (n !== 7) return;
+    slide.value = Math.log(by);
+    output.textContent = written(by) + (it.moved.has("divisor") ? "" : ` = √${it.headDim}`);
     slide.setAttribute("aria-valuetext", output.textContent);
   }
 
@@ -136,46 +144,6 @@ class StagePage {
     const drag = this.it.own ? "" : " Drag it: what if it were another?";
     const html = text || `<i>Point at a number${frames}.${drag}</i>`;
     if (html !== this.told) this.card.innerHTML = this.told = html;
-  }
-
-  // From the word that a number belongs to, to the number, and on to the next word if it has a say in it.
-  thread() {
-    const { it } = this, cell = it.p === it.step && !it.hand.hold && it.words ? it.pointed : null;
-    if (cell === this.threaded) return;
-    this.threaded = cell;
-    const { left, top } = this.root.getBoundingClientRect(), spot = (part, down) => {
-      const { x, y, width, height } = part.getBoundingClientRect();
-      return [x + width / 2 - left, y + height * down - top];
-    };
-    const bend = ([x, y], [to, end]) => `M${x} ${y}C${x} ${(y + end) / 2} ${to} ${(y + end) / 2} ${to} ${end}`;
-    const ways = [], { spoken, next } = this.sentence ?? {};
-    if (cell && !cell.kind.includes("_")) ways.push(bend(spot(spoken.children[cell.r], 1),
-      spot(this.elements[cell.k], 0)));
-    if (cell && it.kin.next) ways.push(bend(spot(this.elements[cell.k], 0), spot(next, 1)));
-    this.line.setAttribute("d", ways.join(""));
-  }
-
-  // What a number changes to, beside it and off what stands at its row.
-  callOut(textContent, way, x, y, w, h) {
-    const left = x > 130 ? x - 104 : x + w + 4;
-    Object.assign(this.call, { textContent, className: `call ${way}`, hidden: false });
-    this.call.style.transform = `translate(${left}px, ${y + h / 2 - 11}px)`;
-  }
-
-  // The lever stands where step 7 has room for it, and is there while that step is.
-  placeLever() {
-    const { x, y, w, h } = this.it.boards[7].lever;
-    this.pulled ??= new Lever(this.lever, this.it.hand.lever());
-    this.lever.style.cssText = placed([x, y, w, h]);
-    this.pulled.wide = this.root.dataset.opened === "row" ? Math.min(620, this.row.clientWidth) : w;
-    this.lift(this.it.step === 7 && (this.it.scope !== "word" || this.root.dataset.opened === "row") ? 1 : 0);
-  }
-
-  lift(t) {
-    this.lever.hidden = !t;
-    if (!t) return;
-    this.lever.style.opacity = clamp(2 * t / TURN - 1);
-    this.pulled.draw();
   }
 
   // Lay an element over each number of the step, where it comes to rest.
@@ -195,8 +163,7 @@ class StagePage {
       element.style.cssText = placed(it.steps[n].at(cell.k));
       element.dataset.cell = [nameOf(cell.kind, n), ...index[cell.k]].join(".");
       const differs = n === it.own?.open && it.differs[nameOf(cell.kind, n)]?.[cell.at];
-      element.className = `${cell.kind}${differs ? " wrong" : ""}`;
-      if (!it.movable(cell, n)) { element.removeAttribute("tabindex"); continue; }
+      element.className = `${cell.kind}${differs ? " wrong" : ""}${it.movable(cell, n) ? " movable" : ""}`;
       if (element.tabIndex !== 0) element.tabIndex = -1;
       if (!stops.has(cell.kind)) this.tabbed(cell); // one stop a tensor, arrow keys go on from there
       stops.add(cell.kind);
@@ -220,6 +187,7 @@ class StagePage {
     const element = this.elements[cell.k];
     element.tabIndex = 0;
     element.setAttribute("role", "slider");
+    element.setAttribute("aria-readonly", !this.it.movable(cell));
     element.setAttribute("aria-label", `${this.it.called(cell, this.it.step)}, step ${this.it.step}`);
     this.spoken(element, this.it.value(cell, this.it.step));
   }
@@ -254,7 +222,9 @@ class StagePage {
       input.nextSibling.textContent = sizes[key];
     }
     const { scope, head } = this.it, { names, colours } = this.it.data, scoped = reader ? scope : "hand";
-    for (const button of this.choices.querySelectorAll(".scope")) button.ariaPressed = String(button.dataset.scope === scoped);
+    this.choices.querySelectorAll(".scope").forEach((button) => {
+      button.ariaPressed = String(button.dataset.scope === scoped);
+    });
     this.through.innerHTML = !reader ? ""
       : range(sizes.heads, (h) => `<button data-head="${h}" aria-pressed="${h === head}"
       style="--head:${colours[h]}"><b>${names[1][h]}</b> layer 1, head ${h}</button>`).join("") + (this.it.swapped ? ""

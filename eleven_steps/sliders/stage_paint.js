@@ -2,7 +2,6 @@
 
 const TURN = 0.4; // of a step: until then its operands come, afterwards it happens
 const COVERED = 0.45, TWO_HIGH = 26; // how strong the colour of −∞ is; pixels that two numbers need
-const STRIP = 48; // pixels: how high the miniatures are
 
 const around = (boxes) => {
   const [x, y] = [0, 1].map((z) => Math.min(...boxes.map((box) => box[z])));
@@ -22,9 +21,6 @@ function joined(places) {
   return frames;
 }
 
-// What is told apart while a step happens: rows or heads that travel one by one.
-const PIECES = { 3: "r", 4: "h", 9: "r", 10: "r" };
-const pieces = ({ sizes }, n) => (PIECES[n] ? sizes[n === 4 ? "heads" : "tokens"] : 0);
 const STAY = new Set([3, 4, 9]); // no number moves in memory, so none does here: it is read at another place
 
 // Numbers are made one by one, the first ones slowly: how many stand at u.
@@ -34,13 +30,10 @@ function sweep({ sizes: { tokens, dOut } }, n, u) {
 }
 
 // How far a cell has come of its way in step n, whose happening is at u from 0 to 1.
-function progress(it, { kind, r, c, h }, n, u) {
+function progress(it, { kind, r, c }, n, u) {
   const { tokens, dOut } = it.sizes, made = MADE[n].includes(kind);
   if (made) return clamp(5 * (sweep(it, n, u) - r * (n === 5 ? tokens : dOut) - c - 0.8));
-  if (!PIECES[n]) return ease(2.5 * u);
-  if (n === 10) u = (u - FAILS) / (1 - FAILS); // view has failed first
-  const lead = n === 3 ? 0.2 : 0, turn = (1 - lead) / (pieces(it, n) + 0.5);
-  return ease((u - lead - turn * (n === 4 ? h : r)) / turn / 1.5);
+  return ease(n === 10 ? (u - FAILS) / (1 - FAILS) : 2.5 * u); // view has failed first
 }
 
 // Where a cell is at a moment: x, y, width, height, opacity.
@@ -62,17 +55,16 @@ function where(it, { n, t, u, laid, before }, cell) {
 // Whether a cell shows what its step makes of it: −∞ once its tile lies, a share once its row fills.
 function settled({ sizes: { tokens } }, { kind, r, c }, n, u) {
   if (kind !== "scores" || u >= 1) return true;
-  if (n === 7) return 4 * (u - 0.75) * tokens >= r + 0.5; // while the lever squeezes its row to 1
+  if (n === 7) return u * tokens >= r + 0.5;
   return n !== 6 || u >= landing(tokens, r, c) + 0.3;
 }
 
 const landing = (tokens, r, c) => 0.42 + 0.26 * (1 - (c - r) / tokens);
 
 class Painter {
-  constructor(it, canvas, small) {
-    this.it = it; this.small = small.getContext("2d");
+  constructor(it, canvas) {
+    this.it = it;
     this.pen = canvas.getContext("2d", { alpha: false });
-    this.heats = {}; // matrices as pictures
     this.now = new Float32Array(6); // where a cell is, its opacity, and how far it has come
   }
 
@@ -83,9 +75,13 @@ class Painter {
       canvas.style.color = `var(--${name})`;
       this[name] = getComputedStyle(canvas).color;
     }
-    this.heads = heads; this.family = read("digits");
+    this.heads = heads.map((_, k) => { // lighter in the dark
+      canvas.style.color = `var(--tone${k})`;
+      return getComputedStyle(canvas).color;
+    });
+    this.family = read("digits");
     const words = `12px ${this.family}`;
-    this.fonts = { words, bold: `bold 13px ${this.family}`, code: `11.5px ${read("code")}`,
+    this.fonts = { words, bold: `bold 13px ${this.family}`, code: `12px ${read("code")}`,
       sign: `22px ${this.family}` };
     this.inks = { words: this.soft, bold: this.ink, code: this.ink, sign: this.soft };
     this.widths = new Map();
@@ -126,46 +122,18 @@ class Painter {
       if (n === 10) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
       else this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
     }
-    if (it.wide) this.matrices(moment);
-    const still = []; // what is on its way passes under what lies
     for (const cell of t < 1 ? laid.active : laid.shown) {
-      const [x, y, w, h, o, s] = where(it, moment, cell);
-      if (o <= 0.02) continue;
-      const paint = () => this.square(cell, x, y, w, h, o, settled(it, cell, n, u) ? n : n - 1);
-      if (PIECES[n] && t < 1 && (s === 0 || s === 1)) still.push(paint);
-      else paint();
+      const [x, y, w, h, o] = where(it, moment, cell);
+      if (o > 0.02) this.square(cell, x, y, w, h, o, settled(it, cell, n, u) ? n : n - 1);
     }
-    for (const paint of still) paint();
     if (u > 0 && u < 1) this.act(moment);
-    if (n === 7 && t >= TURN) { // the row that the lever has in hand
-      const { h, r } = rowOfNote(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r &&
+    if (n === 7 && t >= 1) { // the row that the title speaks of
+      const { h, r } = noted(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r &&
         cell.kind === "scores");
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }
-    it.page.lift(n === 7 ? t : 0);
     if (t >= 1) this.marks(laid);
     pen.globalAlpha = 1;
-  }
-
-  // Matrices of a scene that is too wide for numbers: a picture each, a point a number, made once.
-  matrices(moment) {
-    const { it, pen } = this, { dIn, dOut } = it.sizes;
-    for (const kind of MATRICES) {
-      const first = it.first[kind], [x, y, w, h, opacity] = where(it, moment, it.list[first]);
-      if (!w || opacity < 0.02) continue;
-      const heat = this.heats[`${kind} ${it.name} ${this.paper}`] ??= Object.assign(
-        document.createElement("canvas"), { width: dOut, height: dIn });
-      if (!heat.done) {
-        const dots = heat.getContext("2d");
-        for (const cell of it.list.slice(first, first + dIn * dOut)) {
-          [dots.fillStyle, dots.globalAlpha] = this.shade(cell, 2, it.value(cell, 2), 0);
-          dots.fillRect(cell.c, cell.r, 1, 1);
-        }
-        heat.done = !it.hand.hold;
-      }
-      Object.assign(pen, { globalAlpha: opacity, imageSmoothingEnabled: false });
-      pen.drawImage(heat, x, y, w * dOut, h * dIn);
-    }
   }
 
   fill(x, y, w, h, colour, opacity = 1) {
@@ -231,11 +199,11 @@ class Painter {
   }
 
   // One number: its colour, stronger where no digits have to be read through it, and its digits.
-  square(cell, x, y, w, h, opacity, step, small = false) {
+  square(cell, x, y, w, h, opacity, step) {
     const { it, pen } = this, value = it.value(cell, step), delta = it.change(cell, step);
-    const heat = small || w < 16 || h < 14, gap = small ? 2 : w > 6 ? 0.7 : 0.25;
+    const heat = w < 16 || h < 14, gap = w > 6 ? 0.7 : 0.25;
     const [colour, strength] = this.shade(cell, step, value, delta);
-    if (this.moving && !small) { // on its way a cell covers what lies under it
+    if (this.moving) { // on its way a cell covers what lies under it
       this.fill(x + 0.5, y + 0.5, w - 1, h - 1, this.paper, opacity);
     }
     pen.globalAlpha = opacity * (heat && strength < 0.6 ? 2 * strength : strength);
@@ -246,7 +214,7 @@ class Painter {
       this.digits(cell, value, delta, x, y, w, h, opacity, strength);
     }
     if (it.moved.size && it.whatIf(cell, step)) { // a what-if has a frame of its own
-      pen.strokeStyle = this.hold; pen.lineWidth = small ? 3 : 2; pen.globalAlpha = opacity;
+      pen.strokeStyle = this.hold; pen.lineWidth = 2; pen.globalAlpha = opacity;
       pen.strokeRect(x + 1, y + 1, w - 2, h - 2);
     }
   }
@@ -321,23 +289,5 @@ class Painter {
     for (const place of it.kin.to) this.frame(place, this.ink, [3, 2]);
     const [x, y, w, h] = laid.at(it.pointed.k);
     this.frame([x - 1, y - 1, w + 2, h + 2]);
-  }
-
-  // Every step in small, as it is now: what changes under a hand lights up here as well.
-  miniatures(wide) {
-    const { it, pen, small, dots } = this;
-    small.setTransform(dots, 0, 0, dots, 0, 0);
-    small.clearRect(0, 0, wide * LAST, STRIP);
-    this.pen = small;
-    for (let n = 1; n <= it.end; n++) {
-      const laid = it.boards[n], kinds = LEFT[n][0].map(kindOf);
-      const left = laid.shown.filter(({ kind }) => kinds.includes(kind));
-      const [x, y, w, h] = around(left.map(({ k }) => laid.at(k)));
-      const scale = Math.min((wide - 12) / w, (STRIP - 10) / h);
-      const middle = [wide * (n - 0.5) - (x + w / 2) * scale, STRIP / 2 - (y + h / 2) * scale];
-      small.setTransform(dots * scale, 0, 0, dots * scale, ...middle.map((v) => v * dots));
-      for (const cell of left) this.square(cell, ...laid.at(cell.k), 1, n, true);
-    }
-    this.pen = pen;
   }
 }

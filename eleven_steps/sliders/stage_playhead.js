@@ -1,13 +1,11 @@
 // The playhead: how far the steps have happened, by itself or under a hand. At 5 the fifth has.
 
-const SECONDS = { 1: 2.4, 2: 6, 5: 7, 6: 2.4, 7: 11, 8: 6, 11: 6 }; // 3, 4, 9, 10: by their rows
-const PAUSE = 1600; // milliseconds between steps, to read what was found
+const SECONDS = 4.5; // that a step takes to happen
 
 class Playhead {
   constructor(it) {
     this.it = it; this.p = 1;
-    this.running = null; // "step" or "all"
-    this.motion = this.turn = null; // what ends the motion, and the pause that comes next
+    this.running = false; this.motion = null; // what ends it
     this.scrubbing = null; // where a pointer holds it
   }
 
@@ -30,16 +28,12 @@ class Playhead {
     });
   }
 
-  // Let the step happen that stands open, or the next one; "on" goes on to the last.
-  play(on = false) {
+  // Let the step happen that stands open, or the next one.
+  play() {
     if (this.p >= this.it.end) this.show(this.next() - 1 + TURN);
-    const to = Math.floor(this.p + 1e-6) + 1,
-      seconds = this.it.scope === "word" ? 4.5 : SECONDS[to] ?? 1.4 + 0.45 * pieces(this.it, to);
-    this.mark(on ? "all" : "step");
-    this.go(to, 1000 * seconds * (to - this.p), () => {
-      if (!on || to >= this.it.end) return this.mark(null);
-      this.turn = setTimeout(() => this.play(true), PAUSE);
-    });
+    const to = Math.floor(this.p + 1e-6) + 1;
+    this.mark(true);
+    this.go(to, 1000 * SECONDS * (to - this.p), () => this.mark(false));
   }
 
   // The step that Play lets happen: the one that stands open; at the end the first, or one's own last.
@@ -48,19 +42,18 @@ class Playhead {
     return this.p < end ? Math.floor(this.p + 1e-6) + 1 : own ? Math.max(1, Math.floor(end)) : 1;
   }
 
-  toggle(on = false) { this.running ? this.stop() : this.play(on); }
+  toggle() { this.running ? this.stop() : this.play(); }
 
-  stop(running = null) {
-    this.motion?.(); clearTimeout(this.turn);
+  stop(running = false) {
+    this.motion?.();
     this.motion = null; this.mark(running);
   }
 
-  mark(which) {
-    this.running = which;
-    const { one, all } = this.it.page, n = this.next();
-    one.textContent = which === "step" ? "❚❚ Stop" : `▶ Play step ${which ? this.step : n}`;
-    one.disabled = all.disabled = this.it.end <= TURN;
-    all.textContent = which === "all" ? "❚❚ Stop" : "▶▶ Play on";
+  mark(running) {
+    const { one } = this.it.page;
+    this.running = running;
+    one.textContent = running ? "❚❚ Stop" : `▶ Play step ${this.next()}`;
+    one.disabled = this.it.end <= TURN;
   }
 
   // To the end of what is happening, for a hand that does not wait.

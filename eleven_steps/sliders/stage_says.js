@@ -1,69 +1,47 @@
 // What the stage says: titles that ask and answer, the arithmetic of a number, what a change does.
 
-// What each step asks before it happens, and what is found.
+// What each step asks before it happens, and what is found: of the word that is asked, in the head that is followed.
 const TITLES = [null,
-  [() => "Which sizes does the code read from x, and which were chosen before?",
-    ({ tokens, dIn, dOut, heads, dim }) => `Read: b = 1, num_tokens = ${tokens}, d_in = ${dIn}. ` +
-      `Chosen: head_dim = ${dOut} / ${heads} = ${dim}.`],
-  [() => "One token plays three parts. How many numbers of x make one number of queries?",
-    ({ dIn }) => `All ${dIn} numbers of one row of x make each number of queries. No other row does.`],
-  [({ dOut, heads }) => `How does a row of ${dOut} become ${count(heads, "head")} without changing a number?`,
-    ({ dim, heads }) => `The first ${count(dim, "feature")} of a row: head 0` +
-      `${heads > 1 ? `, the next ${dim}: head 1` : ""}. Not one number changed.`],
-  [() => "Each head wants its tokens side by side. Which two axes have to swap?",
-    ({ tokens, dim }) => `Axes 1 and 2 have swapped: each head is a matrix of its own, ${tokens} × ${dim}.`],
-  [() => "How well does what a token looks for fit what each token shows?",
-    ({ heads, tokens }) => "Every query met every key in its own head: " +
-      `${heads} × ${tokens} × ${tokens} = ${count(heads * tokens ** 2, "score")}.`],
-  [() => "Which scores look into the future?",
-    ({ tokens }) => (tokens === 1 ? "None: one token alone has no future." : "All above the diagonal: " +
-      `${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`)],
-  [() => "How does a row of scores become shares of one whole?",
-    ({ most }) => `Each row sums to 1${most("gives", "to")}.`],
-  [() => "What does a token take home from itself and those before it?",
-    ({ most }) => `A mix of values${most("takes", "from")}.`],
-  [() => "The heads are done. Whose numbers should lie side by side now?",
-    () => "Axes 1 and 2 have swapped back: all that is of one token lies together again."],
-  [({ heads, dim, dOut }) => `How does a token's row get ${heads} × ${dim} = ${dOut} features again?`,
-    ({ dim }) => `Heads side by side: the first ${count(dim, "feature")} from head 0. No number changed.`],
-  [({ heads }) => (heads > 1 ? "So far no head knows of another. Where do they meet?"
-    : "What is left to do with the context of one head?"),
-    ({ dOut }) => `Each number of out mixes all ${dOut} numbers of its token's context, from every head.`]];
-
-function titled(it, n, answered) {
-  const most = (gives, to) => mostOf(it, gives, to), texts = it.scope === "word" ? STORIES : TITLES;
-  return (answered || it.own?.shapes[0]) && yours(it, n) || whatIf(it, n, answered) ||
-    texts[n][+answered]({ ...it.sizes, dim: it.headDim, most, ...(it.scope === "word" && found(it)) });
-}
-
-// What each step does for one word in one head: the question, what is found, and why there is such a step.
-const STORIES = [null,
   [({ word }) => `What does the model have of ${word}, before attention?`,
-    ({ dIn, tokens }) => `One row of ${dIn} numbers. The ${count(tokens, "word")} are ${count(tokens, "row")} of x.`],
+    ({ dIn, dOut, heads, tokens, dim, all }) => (all
+      ? `Read from x: b = 1, num_tokens = ${tokens}, d_in = ${dIn}. Chosen: head_dim = ${dOut} / ${heads} = ${dim}.`
+      : `One row of ${dIn} numbers. x has ${count(tokens, "row")}, one for each word.`)],
   [({ word }) => `How does the row of ${word} become a query, a key and a value?`,
     ({ dIn }) => `Its ${dIn} numbers meet a column of a matrix: products, added up, are one new number.`],
   [({ dOut, heads }) => `How do ${dOut} numbers become ${count(heads, "head")}?`,
-    ({ dim }) => `A fence drops after number ${dim}: head 0 before it, head 1 behind it. No number moves.`],
+    ({ dim, heads }) => `${heads > 1 ? `A fence after every ${dim} numbers` : "One has all"}. No number moves.`],
   [({ head }) => `How does head ${head} get its numbers to itself?`,
     ({ head }) => `Head ${head} now reads only its own part of each word, one word after the other.`],
   [({ word }) => `Which word's key fits the query of ${word} best?`,
-    ({ best, score }) => `That of ${best}, ${score}. Where bars agree the score rises, where they clash it falls.`],
-  [({ word }) => `Which words may ${word} not look at?`,
-    ({ word, later }) => (later ? `The ${count(later, "word")} after it: their scores become −∞.`
-      : `None: ${word} is the last. Press an earlier word.`)],
+    ({ best, score, all, heads, tokens }) => `That of ${best}, ${score}` +
+      (all ? `: one of ${heads} × ${tokens} × ${tokens} = ${count(heads * tokens ** 2, "score")}.`
+        : ". Where bars agree the score rises, where they clash it falls.")],
+  [({ word, all }) => (all ? "Which scores look into the future?" : `Which words may ${word} not look at?`),
+    ({ word, later, all, tokens }) => (tokens === 1 ? "None: one word alone has no future."
+      : all ? `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`
+        : later ? `The ${count(later, "word")} after it: their scores become −∞.`
+          : `None: ${word} is the last. Press an earlier word.`)],
   [() => "How do scores become shares of one whole?",
-    ({ best, share, bare }) => `${best} gets ${share} % of a ribbon of length 1` +
-      (share === bare ? ", divided or not. Two that compete show why one divides."
-      : `. Without the division it would get ${bare} %.`)],
+    ({ word, best, share, bare, all, head }) => (all ? `In head ${head}, ${word} gives ${best} ${share} %`
+      : `${best} gets ${share} % of a ribbon of length 1`) + (share === bare ? ". Two that compete show why to divide."
+      : `. Without the division it would be ${bare} %.`)],
   [({ word }) => `What does ${word} take home?`,
     ({ best, share, sole }) => (sole ? `Nearly all of the value of ${best}: ${share} %.`
       : `${share} % of the value of ${best}, and the shares of the others, added up.`)],
-  [({ word }) => `How do the two heads' findings for ${word} meet?`,
-    ({ word }) => `They are read one after the other: a row of ${word} again. No number moves.`],
+  [({ word }) => `How does what the heads found for ${word} become one row?`,
+    ({ word }) => `Read one after the other, they are a row of ${word} again. No number moves.`],
   [() => "Why is that row not one piece of memory yet?",
     ({ dOut, word }) => `Now it is: a copy puts all ${dOut} numbers of ${word} side by side.`],
-  [() => "Until now no head knew of another. Where do they meet?",
-    ({ next }) => `In every number of out. The model adds the row to what it had, and says “${next[0]}”, ${next[1].toFixed(2)}.`]];
+  [({ heads }) => (heads > 1 ? "Until now no head knew of another. Where do they meet?" : "What is left to do?"),
+    ({ next, dOut }) => `In every number of out, which hears all ${dOut} numbers of a row.` +
+      (next ? ` The model adds the row to what it had, and says “${next[0]}”, ${next[1].toFixed(2)}.` : "")]];
+
+function titled(it, n, answered) {
+  const of = found(it);
+  return (answered || it.own?.shapes[0]) && yours(it, n) || whatIf(it, n, answered && of) || TITLES[n][+answered](of);
+}
+
+// Why there is such a step.
 const WHY = ["", "Sizes are read from x, so that the class takes any text.",
   "Three parts, because what a word looks for is not what it shows, nor what it hands over.",
   "Several heads, so that one word can ask several questions.",
@@ -76,27 +54,38 @@ const WHY = ["", "Sizes are read from x, so that the class takes any text.",
     "A copy, because view can only read memory at fixed strides.",
   "A matrix of its own, because each number should hear every head."];
 
-// What is found of the word that is asked, in the head that is followed.
+// The row of scores that is spoken of: one that a hand has moved, that of the word that is asked in the head that
+// is followed; by hand, where dividing changes most, the row that shows why one divides.
+function noted({ row, words, head, asked, made, step, divisor, sizes: { heads, tokens } }) {
+  if (row) return row;
+  if (words || step !== 7) return { h: head, r: asked };
+  const all = range(heads, (h) => range(tokens, (r) => ({ h, r }))).flat(), worth = ({ h, r }) => {
+    const [shares, bare] = [divisor, 1].map((by) => sharesOf(rowIn(made[6].masked, tokens, h, r), by));
+    return strongest(shares.map((share, j) => share - bare[j]));
+  };
+  return all.reduce((one, other) => (worth(other) > worth(one) ? other : one));
+}
+
+// What is found in that row.
 function found(it) {
-  const { tokens } = it.sizes, { head, asked: q } = it,
-    [scores, masked, shares] = [[5, "scores"], [6, "masked"], [7, "weights"]].map(([n, name]) => it.story.row(n, name));
-  const top = (list) => list.indexOf(Math.max(...list)), most = it.step < 7 ? top(scores) : top(shares),
-    bare = masked.map((score) => Math.exp(score - Math.max(...masked)));
-  const per = (part) => Math.round(100 * part);
-  return { head, word: it.token(q), best: most === q ? "itself" : it.token(most), score: written(scores[most]),
-    later: tokens - 1 - q, share: per(shares[most]),
-    sole: shares[most] > 0.95, bare: per(bare[most] / sum([...bare])), next: it.next[0] };
+  const { sizes, mine } = it, { h, r } = noted(it), all = it.scope !== "word";
+  const [scores, masked, shares] = [mine[5].scores, mine[6].masked, mine[7].weights]
+    .map((flat) => rowIn(flat, sizes.tokens, h, r));
+  const seen = it.step < 7 ? scores : shares, most = seen.indexOf(Math.max(...seen));
+  const per = (part) => Math.round(100 * part), best = it.token(most) + (most === r ? " itself" : "");
+  return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best,
+    score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), sole: shares[most] > 0.95,
+    bare: per(sharesOf(masked, 1)[most]), next: it.next[0] };
 }
 
 // What if the number moved last were another: what it was changed to, and what came of it.
-function whatIf(it, n, answered) {
+function whatIf(it, n, of) {
   const last = [...it.moved.values()].at(-1), more = it.moved.size - 1;
   if (!last) return "";
   const others = more ? `, with ${count(more, "other number")} moved` : "";
-  const then = !answered || it.sizes.tokens === 1 ? ""
-    : { 7: mostOf(it, "gives", "to"), 8: mostOf(it, "takes", "from") }[n] ?? "";
+  const then = of && { 7: `${of.word} now gives ${of.share} % to`, 8: `${of.word} now takes ${of.share} % from` }[n];
   return `What if ${last.called} were <mark>${written(last.value)}</mark>${others}? It was ${written(last.was)}.` +
-    (then && ` ${then.slice(2, 3).toUpperCase()}${then.slice(3)}.`);
+    (then ? ` In head ${of.head}, ${then} ${of.best}.` : "");
 }
 
 // What is said of a step of one's own class, where it is not just as the course's.
@@ -105,33 +94,12 @@ function yours({ own, differs, data, steps }, n) {
   if (other?.includes(data.steps[n - 1].name)) return "Your code takes another way, without this tensor.";
   if (n !== open) return "";
   const told = Object.groupBy(shapes ?? [], ([, is, right]) => `${is}, not ${right}`); // each shape once
-  if (shapes?.[0]) return `Yours: ${Object.entries(told).map(([of, all]) => `${all.map(([name]) => name).join(", ")} ${of}`).join("; ")}.`;
+  const each = Object.entries(told).map(([of, all]) => `${all.map(([name]) => name).join(", ")} ${of}`);
+  if (each[0]) return `Yours: ${each.join("; ")}.`;
   const framed = steps[n].shown.filter(({ kind, at }) => differs[nameOf(kind, n)]?.[at]);
   const below = framed.every(({ k }) => steps[n].at(k)[3] >= TWO_HIGH);
   return !framed[0] ? "Yours: these are right; what is not is said above."
     : `Yours: the framed numbers are not right; ${below ? "below each stands" : "point at one to see"} the right one.`;
-}
-
-// The row that is worth a look: the one in hand; in step 7 the one with most to share out, else where a
-// token attends most to another, the last one if there is little between them.
-function rowOfNote({ row, reader, head, asked, made, step, sizes: { heads, tokens } }) {
-  if (row?.layer) return row;
-  if (reader) return { h: head, r: asked };
-  const all = range(heads, (h) => range(tokens, (r) => ({ h, r }))).flat(), { weights } = made[7];
-  const sharesOf = ({ h, r }) => weights.subarray((h * tokens + r) * tokens, (h * tokens + r) * tokens + r + 1);
-  const worth = (cell) => (step === 7 ? -sum([...sharesOf(cell)].map((share) => share && share * Math.log(share)))
-    : (cell.r === tokens - 1) * 0.3 + Math.max(0, ...sharesOf(cell).subarray(0, cell.r)));
-  return all.reduce((one, other) => (worth(other) > worth(one) ? other : one));
-}
-
-// How much a token gives to whom: the row worth a look, to another unless a hand has chosen it.
-function mostOf(it, gives, to) {
-  const { tokens } = it.sizes, { h, r } = rowOfNote(it);
-  if (tokens === 1) return "; one token alone has only itself";
-  const row = [...it.mine[7].weights.subarray((h * tokens + r) * tokens, (h * tokens + r + 1) * tokens)];
-  const counted = row.map((share, j) => (j === r && !it.row ? 0 : share)), from = counted.indexOf(Math.max(...counted));
-  return `: in head ${h}, ${it.token(r)} ${gives} ${Math.round(100 * row[from])} % ${to} ` +
-    (from === r ? "itself" : it.token(from));
 }
 
 // A number and its arithmetic in one line.
@@ -149,8 +117,7 @@ function explained(it, cell, step) {
       : `the score stays: ${it.token(c)} is not after ${it.token(r)}`),
     weights: () => {
       const row = it.made[6].masked.subarray(at - c, at + tokens - c), most = Math.max(...row);
-      const by = it.moved.get("divisor 1")?.value ?? Math.sqrt(it.headDim);
-      const part = (v) => written(Math.exp((v - most) / by));
+      const part = (v) => written(Math.exp((v - most) / it.divisor));
       const all = Array.from(row).filter(isFinite).map(part).join(" + ");
       const top = `each exp((score ${`− ${written(most)}`.replace("− −", "+ ")}) / √${it.headDim})`;
       return isFinite(row[c]) ? `${part(row[c])} / (${all}), ${top}` : "exp(−∞) = 0";

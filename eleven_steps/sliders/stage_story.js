@@ -36,8 +36,8 @@ class Drawing {
     if (layer < 2) this.box(`${name} under`, [x, y, w, h], { fill, opacity: 0.11 * opacity, rx: 2 }, layer);
     const step = w / numbers.length, wide = Math.max(0.6, step - (step > 2.6 ? 1 : 0.35)), middle = y + h / 2;
     const d = Array.from(numbers, (number, k) => {
-      const high = clamp(1.6 * number / most, -1, 1) * h / 2;
-      return `M${(x + k * step).toFixed(1)} ${middle.toFixed(1)}v${(-high || -0.4).toFixed(1)}h${wide.toFixed(2)}v${(high || 0.4).toFixed(1)}z`;
+      const high = (clamp(1.6 * number / most, -1, 1) * h / 2 || 0.4).toFixed(1);
+      return `M${(x + k * step).toFixed(1)} ${middle.toFixed(1)}v${-high}h${wide.toFixed(2)}v${high}z`;
     }).join("");
     this.put(name, "path", { d, fill, opacity }, undefined, layer);
   }
@@ -90,14 +90,14 @@ class Story {
     // After the heads: rows of their contexts, and in the end one row.
     range(heads, (h) => {
       const gap = 44 * (1 - f(10)), half = (whole - gap * (heads - 1)) / heads, x = left + h * (half + gap),
-        row = 108 / tokens;
+        row = 104 / tokens;
       const tables = r(9) * (1 - r(11));
       for (let i = 0; i < tokens; i++) {
         const x9 = left + h * ((whole - 44 * (heads - 1)) / heads + 44);
-        put("context", i, h * dim, (h + 1) * dim, [x9, 14 + i * row, (whole - 44 * (heads - 1)) / heads, row - 2],
+        put("context", i, h * dim, (h + 1) * dim, [x9, 18 + i * row, (whole - 44 * (heads - 1)) / heads, row - 2],
           tables * (i === q ? 1 : 0.4), { h, name: "table", quiet: this.p > 9.01 });
       }
-      const copied = f(10) > 0 ? f(10) : 0, from = 14 + q * row, to = 150 - 138 * r(11);
+      const copied = f(10) > 0 ? f(10) : 0, from = 18 + q * row, to = 150 - 138 * r(11);
       put("context", q, h * dim, (h + 1) * dim, [x, from + (to - from) * copied, half, row - 2 + (42 - row) * copied],
         copied && 1, { h, name: "row", quiet: this.p < 9.5 });
       if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 292, whole, 44], f(8) * (1 - r(9)),
@@ -143,8 +143,8 @@ class Story {
 
   // The row of the word that is asked, in its head, of what a step has left.
   row(step, name, made = this.it.mine) {
-    const { asked, head, sizes: { tokens } } = this.it, first = (head * tokens + asked) * tokens;
-    return made[step][name].subarray(first, first + tokens);
+    const { asked, head, sizes: { tokens } } = this.it;
+    return rowIn(made[step][name], tokens, head, asked);
   }
 
   // The part of a ribbon of length 1 that a word gets, with what softmax has made of it or other shares.
@@ -167,12 +167,12 @@ class Story {
     for (const { kind, i, from, to, at, opacity, h = -1, shade = 1, name = "" } of this.strips()) {
       const across = it.sizes[kind === "x" ? "dIn" : "dOut"], step = Math.max(it.step, 1);
       const numbers = this.now(kind, step).subarray(i * across + from, i * across + to);
-      const fill = h < 0 ? "var(--soft)" : `color-mix(in srgb, ${this.tone(h)} ${Math.round(100 * shade)}%, var(--soft))`;
+      const part = Math.round(100 * shade);
+      const fill = h < 0 ? "var(--soft)" : `color-mix(in srgb, ${this.tone(h)} ${part}%, var(--soft))`;
       pen.spark(`${kind} ${i} ${from} ${name}`, at, numbers, it.most[kind], fill, opacity);
     }
     this.sides(r, f);
     this.rulers(f(1) * (1 - r(2)));
-    if (f(3) && this.p < 4 + TURN) this.fences(f(3) * (1 - f(4)));
     this.ask(r, f);
     if (this.p > 4 + TURN && r(7) < 1 || this.p > 6) this.bars(r, f);
     if (this.p > 7) this.mix(r, f);
@@ -232,19 +232,11 @@ class Story {
     rule("tokens", left, whole, 50, tokens, `num_tokens = ${tokens}`);
     const row = it.mine[1].x.subarray(q * dIn, (q + 1) * dIn);
     pen.spark("row", [left, 110, whole, 96], row, it.most.x, "var(--soft)", u);
-    pen.put("lens", "path", { d: `M${this.middle(q) - 20} 34L${left} 112M${this.middle(q) + 20} 34L${left + whole} 112`, class: "rule faint", opacity: 0.5 * u });
+    const x = this.middle(q);
+    pen.put("lens", "path", { d: `M${x - 20} 34L${left} 112M${x + 20} 34L${left + whole} 112`, class: "rule faint",
+      opacity: 0.5 * u });
     rule("features", left, whole, 222, dIn, `d_in = ${dIn}: the row of ${it.token(q)}`);
     pen.words("batch", "b = 1: this one text", left + whole / 2, 286, { class: "soft", opacity: clamp(3 * u - 2) });
-  }
-
-  // Between the heads of a row a fence drops.
-  fences(u) {
-    const { it, pen } = this, { tokens, heads } = it.sizes, high = Math.min(0.9 * this.column, 112);
-    for (let i = 0; i < tokens; i++) for (let h = 1; h < heads; h++) {
-      const x = this.middle(i) - high / 2 + h * high / heads - 0.5;
-      pen.put(`fence ${i} ${h}`, "path", { d: `M${x} 38v${102 * clamp(2 * u)}`, class: "fence",
-        opacity: clamp(3 * u) }, undefined, 2);
-    }
   }
 
   // The query goes along the keys.
@@ -266,7 +258,7 @@ class Story {
     const scores = this.row(5, "scores"), masked = this.row(6, "masked"), weights = this.row(7, "weights");
     const live = it.step > 5 ? masked : scores, most = Math.max(it.most.scores, 1e-6),
       wide = Math.min(46, 0.6 * this.column);
-    const root = this.divisor, small = f(7) ? 1 - (1 - 1 / root) * clamp(f(7) / 0.35) : 1,
+    const root = it.divisor, small = f(7) ? 1 - (1 - 1 / root) * clamp(f(7) / 0.35) : 1,
       s = ease(clamp((f(7) - 0.35) / 0.65)), away = 1 - r(9);
     const flown = f(6), font = this.column < 46 ? 11 : 13;
     for (let j = 0; j < tokens; j++) {
@@ -299,8 +291,6 @@ class Story {
     if (s) pen.box("whole", [this.all[0], 120, this.all[1], 32], { class: "frame", opacity: s * away });
   }
 
-  get divisor() { return this.it.moved.get("divisor 1")?.value ?? Math.sqrt(this.it.headDim); }
-
   share(j, wide, weight) {
     const word = this.it.word(j), per = `${Math.round(100 * weight)} %`;
     return wide > 7.5 * (word.length + per.length) ? `${word} ${per}` : wide > 34 ? per : "";
@@ -309,9 +299,9 @@ class Story {
   // From a word to its part of the ribbon.
   pour(j, [x, y, w], opacity) {
     const from = this.middle(j), top = this.p > 7 + TURN ? 36 : 4, bend = top + 0.6 * (y - top);
-    this.pen.put(`pour ${j}`, "path", { d: `M${from - 4} ${top}C${from - 4} ${bend} ${x} ${bend - 14} ${x} ${y}H${x + w}` +
-      `C${x + w} ${bend - 14} ${from + 4} ${bend} ${from + 4} ${top}Z`, fill: this.tone(this.it.head),
-        opacity: 0.2 * opacity }, undefined, 0);
+    const [a, b] = [from - 4, from + 4], end = x + w;
+    this.pen.put(`pour ${j}`, "path", { fill: this.tone(this.it.head), opacity: 0.2 * opacity, d: `M${a} ${top}` +
+      `C${a} ${bend} ${x} ${bend - 14} ${x} ${y}H${end}C${end} ${bend - 14} ${b} ${bend} ${b} ${top}Z` }, undefined, 0);
   }
 
   // What a word reaches for before the curtain falls.
@@ -328,9 +318,7 @@ class Story {
 
   // The same ribbon without the division, below.
   undivided(masked, opacity, font) {
-    const { it, pen } = this, most = Math.max(...masked), parts = masked.map((score) => Math.exp(score - most)),
-      whole = sum([...parts]);
-    const shares = parts.map((part) => part / whole);
+    const { it, pen } = this, shares = sharesOf(masked, 1);
     for (let j = 0; j <= it.asked; j++) {
       const at = this.segment(j, 216, 20, shares);
       pen.box(`bare ${j}`, at, { fill: this.tone(it.head), "fill-opacity": 0.28, opacity });
@@ -363,13 +351,13 @@ class Story {
 
   // All that is of one word is read as one row, though it lies in two tables.
   joins(u, left, whole) {
-    const { it, pen } = this, { heads, tokens } = it.sizes, row = 108 / tokens, y = 14 + (it.asked + 0.5) * row - 1;
+    const { it, pen } = this, { heads, tokens } = it.sizes, row = 104 / tokens, y = 18 + (it.asked + 0.5) * row - 1;
     const half = (whole - 44 * (heads - 1)) / heads;
     for (let h = 0; h < heads; h++) {
       const x = left + h * (half + 44);
       pen.box(`of ${h}`, [x - 2, y - row / 2, half + 4, row], { class: "mark", opacity: u });
       if (h) pen.put(`joins ${h}`, "path", { d: `M${x - 42} ${y}h${40 * u}`, class: "thread" });
-      pen.words(`table ${h}`, `head ${h}`, x, 8, { class: "start", fill: this.tone(h), opacity: u });
+      pen.words(`table ${h}`, `head ${h}`, x, 13, { class: "start", fill: this.tone(h), opacity: u });
     }
   }
 

@@ -23,9 +23,6 @@ class Reader {
     return this.made.at(-1).out.map((added, k) => before[k] + added);
   }
 
-  // The first layer, of as many words as are read.
-  madeOf(tokens) { return this.made[7].weights.length === this.heads * tokens ** 2 ? this.made : []; }
-
   // The likeliest words after row i of what the layer got and added, each with its share.
   next(x, out, i) {
     const [before, added] = [x, out].map((flat) => rowOf(flat, i, this.wide));

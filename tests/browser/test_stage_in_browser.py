@@ -1,7 +1,6 @@
 """The stage in a page without a kernel, and in JupyterLab: its numbers, its places, its hand."""
 
 import random
-import re
 
 import alone
 import numpy as np
@@ -17,7 +16,7 @@ from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.sliders.stage import explore_stage, module_of, sizes_of, unpacked
 
 BEGIN = """window.stage = new Stage(el, window.data);
-Object.assign(window, { around, nameOf, leftBy, ordered, keptOf, LEFT });"""
+Object.assign(window, { around, nameOf, leftBy, ordered, LEFT });"""
 
 MET = "Anna met Bert . Anna met"
 
@@ -158,7 +157,7 @@ def test_a_number_of_x_is_dragged_and_given_back(page, stage):
     page.mouse.down()
     page.mouse.move(box["x"] + 9, box["y"] - 51)
     expect(x).to_have_attribute("data-value", "1.24")
-    expect(stage.locator(".call")).to_have_text("0.64 → 1.24")
+    expect(stage.locator(".card")).to_contain_text("0.64 → 1.24")
     expect(stage.locator(".card")).to_contain_text("here it moves 28 of 72 numbers")
     expect(stage.locator(".card")).not_to_contain_text("cannot")
     assert stage.bounding_box() == room and x.bounding_box() == box, "nothing jumps at a touch"
@@ -217,15 +216,12 @@ def test_keys_change_a_number_and_move_the_playhead(page, stage):
     expect(stage).to_have_attribute("data-step", "4")
     page.keyboard.press("End")
     expect(stage).to_have_attribute("data-step", "11")
-    expect(stage.locator(".title")).to_contain_text("Each number of out")
+    expect(stage.locator(".title")).to_contain_text("In every number of out")
     page.keyboard.press("Home")
     expect(playhead).to_have_attribute("aria-valuenow", "1")
-    stage.locator(".board").focus()
-    page.keyboard.press("ArrowRight")
-    expect(stage.locator(".card")).to_contain_text("x[0, 0,")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Tab")
-    expect(stage.locator("[data-cell='x.0.0.1']")).to_be_focused()
+    playhead.press("End")
+    playhead.press("Tab")
+    expect(stage.locator(".card")).to_contain_text("[0, 0, 0]")
 
 
 def test_the_title_asks_before_and_answers_after(page, stage):
@@ -284,29 +280,6 @@ def continued(module, x, left, name, index, value):
     return every
 
 
-# What the page's layer gets once a score of the layer before it has been moved.
-FIRST = """([h, r, j, to]) => {
-  stage.row = { layer: 0, h, r };
-  stage.hand.lever().moved(j, to);
-  const got = [stage.moved.values().next().value.value, Array.from(stage.input)];
-  stage.hand.undoAll();
-  return got;
-}"""
-
-
-def test_a_score_moved_in_the_first_layer_reaches_the_second_as_in_torch(page, stage):
-    page.evaluate("window.stage.choose('sentence')")
-    model, tokens = load_sentence().model, torch.tensor([[WORDS.index(w) for w in MET.split()]])
-    x = model.embedding(tokens).detach()
-    for h, r, j, to in ((0, 1, 0, 3.3), (2, 2, 1, -6.4), (1, 5, 5, 5.1)):
-        value, got = page.evaluate(FIRST, [h, r, j, to])
-        placed = model.placed(x)
-        made = continued(model.layers[0], placed, 6, "masked", (0, h, r, j), value)
-        wanted = (x + made[-1][0]).flatten()
-        assert torch.allclose(torch.tensor(got), wanted, atol=1e-4), (h, r, j)
-    assert not page.faults
-
-
 def test_escape_puts_back_one_number_and_the_title_says_what_if(page, stage):
     page.evaluate("window.stage.playhead.show(6)")
     first = page.evaluate(CELLS)
@@ -333,16 +306,6 @@ def test_escape_puts_back_one_number_and_the_title_says_what_if(page, stage):
     assert page.evaluate(CELLS) == first and not page.faults
 
 
-def test_a_thread_leads_to_the_word_and_to_the_next_one_if_it_has_a_say(page, stage):
-    page.evaluate("stage.choose('sentence'), stage.zoom('all'), stage.playhead.show(8)")
-    line = stage.locator(".thread path")
-    for cell, many in (("context.0.1.5.2", 2), ("context.0.1.0.2", 1)):  # only the last row is read
-        stage.locator(f"[data-cell='{cell}']").hover()
-        expect(line).to_have_attribute("d", re.compile(rf"^(M[^M]+){{{many}}}$"))
-    page.mouse.move(5, 5)
-    expect(line).to_have_attribute("d", "")
-
-
 # What the browser itself counts as a shift of the layout.
 SHIFTS = """window.shifts = [];
 new PerformanceObserver(list => shifts.push(...list.getEntries().map(shift => shift.value)))
@@ -359,6 +322,40 @@ def test_nothing_shifts_while_a_step_plays(page, address, width):
     page.evaluate("shifts.length = 0, new Promise(go => stage.playhead.go(7, 900, go))")
     page.evaluate("new Promise(go => setTimeout(go, 200))")
     assert page.evaluate("shifts") == []
+
+
+def test_the_divisor_moves_the_weights_of_all_heads_and_the_next_word(page, stage):
+    page.evaluate("stage.choose('sentence'), stage.set({ tokens: 10 }), stage.zoom('all')")
+    page.evaluate("stage.playhead.show(7)")
+    expect(stage.locator(".next")).to_contain_text("Bert0.64")
+    stage.get_by_role("slider", name="divide by").fill("0")  # the logarithm of 1: no division
+    masked = torch.tensor(page.evaluate("Array.from(stage.made[6].masked)")).view(2, 10, 10)
+    shown = torch.tensor(page.evaluate("Array.from(stage.made[7].weights)")).view(2, 10, 10)
+    assert torch.allclose(shown, torch.softmax(masked, dim=-1), atol=1e-6)
+    expect(stage.locator(".title")).to_contain_text("What if the divisor were 1.00")
+    expect(stage.locator(".tile.moved")).to_have_count(5)
+    stage.get_by_text("Back to the start").click()
+    expect(stage.locator(".next")).to_contain_text("Bert0.64")
+    assert not page.faults
+
+
+# A stage in a notebook, where check then shows two verdicts: one right, one still open.
+PASSED = """() => {
+  const notebook = document.body.appendChild(document.createElement('div'));
+  notebook.className = 'jp-Notebook';
+  new stage.constructor(notebook.appendChild(document.createElement('div')), window.data);
+  for (const [name, colour] of [['scores.1', 'success'], ['mask.1', 'info']])
+    notebook.insertAdjacentHTML('beforeend', `<div role="group" aria-label="Verdict: ${name}"
+      style="border-left:4px solid var(--jp-${colour}-color1,#757575)">${name}</div>`);
+}"""
+
+
+def test_the_strip_lights_up_when_check_shows_that_an_exercise_is_right(page, stage):
+    page.evaluate(PASSED)
+    lit = page.locator(".jp-Notebook .tile:has(.done)")
+    expect(lit).to_have_count(1)
+    expect(lit).to_contain_text("5 scores")
+    assert not page.faults
 
 
 def test_a_finger_drags(phone, address):

@@ -35,7 +35,7 @@ STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's la
 ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # JupyterLab's icons, which no page shows
 SPACE = re.compile(r"/\*.*?\*/|\s+", re.DOTALL)  # comments and indents, which no browser needs
 BARE = {f"exclude_{part}": True for part in ("anchor_links", "input_prompt", "output_prompt")}
-# nbconvert lets Tab stop at every cell and output. stills.js adds a stop where an output scrolls.
+# Every cell's code and every output stops nbconvert's Tab; wide.js lets stop what is scrolled.
 STOP = re.compile(
     r'(<div class="[^"]*\bjp-(?:Cell-inputWrapper|OutputArea-output)\b[^>]*) tabindex="0"'
 )
@@ -82,9 +82,9 @@ def begin(site: Path) -> None:
 
 def load_into(assets: Path) -> None:
     assets.mkdir(parents=True, exist_ok=True)
-    for name in ("alive.js", "copy.js", "pages.css", "questions.js", "stills.js"):
+    for name in ("alive.js", "copy.js", "pages.css", "questions.js", "wide.js"):
         shutil.copy(ASSETS / name, assets)
-    for name in ("pictures/wide.css", "sliders/lab.css", "sliders/fit.css", "sliders/fit.js"):
+    for name in ("pictures/wide.css", "sliders/lab.css"):
         shutil.copy(ROOT / "eleven_steps" / name, assets)
     templates = HTMLExporter().environment
     for name in STYLES:
