@@ -8,6 +8,7 @@ import threading
 import time
 import warnings
 from importlib import import_module
+from itertools import repeat
 
 import numpy as np
 import pytest
@@ -231,8 +232,10 @@ def work(seconds):
 
 
 def slowed(function, seconds):
+    """The function, its calls one after the other longer by these seconds of processor time."""
+
     def slow(*args, **options):
-        work(seconds)
+        work(next(seconds, 0))
         return function(*args, **options)
 
     return slow
@@ -245,12 +248,12 @@ WRONG = wrong_class("scores_transposed")
 def test_our_own_work_takes_none_of_the_learners_time(place, monkeypatch):
     right = check_attention(WRONG)
     room, name = f"eleven_steps.checks.{place}".rsplit(".", 1)
-    monkeypatch.setattr(f"{room}.{name}", slowed(getattr(import_module(room), name), 2.5))
-    stop_after(2, monkeypatch)
+    monkeypatch.setattr(f"{room}.{name}", slowed(getattr(import_module(room), name), iter([1.5])))
+    stop_after(1, monkeypatch)
     assert check_attention(WRONG) == right
 
 
 def test_work_of_the_class_itself_is_stopped(monkeypatch):
     stop_after(0.5, monkeypatch)
-    verdict = check_attention(acting("forward", slowed(Base.forward, 0.2)))
+    verdict = check_attention(acting("forward", slowed(Base.forward, repeat(0.2))))
     assert not verdict.passed and "within 0.5 seconds of its own" in verdict.message
