@@ -9,7 +9,6 @@ NIGHT  := $(VENV)/installed-nightly
 INLITE := $(VENV)-lite
 CLASS  := $(VENV)-class
 REVEAL := reveal.js@5.2.1
-PROXY  := configurable-http-proxy@5.3.0
 # Asks an environment for the folder of its packages.
 PURELIB := python -c "import sysconfig; print(sysconfig.get_path('purelib'))"
 # What is run imports this checkout, also where another one is installed.
@@ -27,7 +26,7 @@ test: $(ALL)         ## run the unit tests and compare every cell of every noteb
 browser: $(ALL)      ## look at every kind of picture and slider in a headless browser
 	$(PYTEST) -m "browser and not nightly" tests/browser --maxprocesses=2 $(OPTIONS)
 
-nightly: $(NIGHT) $(CLASS)/proxy $(INLITE)/installed    ## run the long tests: every notebook in the browser, the grading tools, a hub
+nightly: $(NIGHT) $(CLASS)/installed $(INLITE)/installed    ## run the long tests: every notebook in the browser, the grading tools
 	$(PYTEST) -m "nightly and not browser" $(OPTIONS)
 	$(PYTEST) -m "nightly and browser" tests/browser $(OPTIONS)
 
@@ -57,9 +56,6 @@ sheet: $(ALL)        ## write the eleven steps on one page to print, in sheet/
 
 slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker notes to slides/
 	$(BIN)/python tools/site/build_slides.py --reveal $(VENV)/node_modules/reveal.js $(OPTIONS)
-
-hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
-	$(BIN)/python -m pytest -m nightly tests/test_hub.py $(OPTIONS)
 
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python; LITE=lite puts what make lite wrote beside
 	$(BIN)/python tools/site/build_site.py $(if $(LITE),--lite "$(LITE)") $(OPTIONS)
@@ -93,7 +89,7 @@ FORCE:
 
 # It sees what the course has installed, and adds to it without changing it.
 $(CLASS)/installed: requirements-class.txt $(ALL)
-	@echo "Installing nbgrader, otter-grader and JupyterHub into $(CLASS): requirements-class.txt."
+	@echo "Installing nbgrader and otter-grader into $(CLASS): requirements-class.txt."
 	"$(PYTHON)" -m venv $(CLASS)
 	echo "import site; site.addsitedir('$$($(BIN)/$(PURELIB))')" > "$$($(CLASS)/bin/$(PURELIB))/course.pth"
 	mkdir -p $(CLASS)/share/jupyter
@@ -106,13 +102,8 @@ $(INLITE)/installed: requirements-lite.txt
 	PYTHONPATH= $(INLITE)/bin/python -m pip install --disable-pip-version-check --quiet -r requirements-lite.txt
 	touch $@
 
-# JupyterHub's proxy is a package of npm, which Debian and conda have.
-$(CLASS)/proxy: $(CLASS)/installed
-	npm install --silent --prefix $(CLASS) $(PROXY)
-	touch $@
-
 $(VENV)/reveal: $(COURSE)
 	npm install --silent --prefix $(VENV) $(REVEAL)
 	touch $@
 
-.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub site lite lint hooks help
+.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides site lite lint hooks help

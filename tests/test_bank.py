@@ -10,7 +10,6 @@ import torch
 import write_bank
 from bank import KINDS, WRITTEN, make
 from formats import key, moodle, package
-from looks import look
 
 from eleven_steps.checks.mistakes import MISTAKES
 from helpers.trace import STEPS
@@ -36,25 +35,6 @@ def test_four_different_options_of_which_three_are_mistakes(name, seeds):
     made = [checked(name, seed) for seed in range(seeds)]
     found = {(each.text, frozenset(option.text for option in each.options)) for each in made}
     assert len(found) >= min(seeds, 100)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_the_right_option_is_what_the_class_computes(name, monkeypatch):
-    cases = []
-    monkeypatch.setattr(
-        bank, "drawn", lambda *of, draw=bank.drawn: cases.append(draw(*of)) or cases[-1]
-    )
-    question = make.__wrapped__(name, 1)
-    kind, right = KINDS[name], question.options[question.right]
-    with bank.as_printed(kind):
-        seen = {
-            each.mistake: look(kind.show, cases[-1], [each.mistake] if each.mistake else [])
-            for each in question.options
-        }
-    assert list(seen.values()).count(seen[right.mistake]) == 1
-    if not kind.lines:
-        assert [each.text for each in question.options] == list(seen.values())
-    assert right.mistake in kind.subjects
 
 
 def numbers(block):

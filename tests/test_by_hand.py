@@ -3,17 +3,15 @@
 # ruff: noqa: F403, F405 - the papers
 
 import functools
-import math
 
 import pytest
 import torch
-from said import answers, as_read, assert_formed, typed
+from said import answers, as_read, typed
 from torch import nn
 
 from eleven_steps.checks import check
 from eleven_steps.checks.answers import wrong_tries
 from eleven_steps.checks.paper import *
-from eleven_steps.checks.verdict import with_hint
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
 
@@ -141,32 +139,6 @@ def test_cut_off_is_not_rounded_and_fewer_digits_are_no_excuse():
         assert not tried("by_hand.3", right | {"weights": weights}).passed
 
 
-def slips(paper):
-    """Yield the name of a part, its wrong answer and what is said of it."""
-    for name, part in paper.parts.items():
-        if isinstance(part, Words | Explain):
-            for number, said in part.slips.items():
-                yield name, number, said
-
-
-# On the sheet K is symmetric and W_o is diagonal or symmetric; rounded weights look masked.
-FORGIVEN = {"by_hand.3": ["V", "scores", "weights", "H", "H", "Y", "Y"], "by_hand.5": ["Y"]}
-
-
-@every_problem
-def test_a_slip_gets_its_sentence_unless_its_numbers_are_right(paper):
-    harmless = []
-    for name, number, said in slips(paper):
-        part, outcome = paper.parts[name], tried(paper, solved(paper) | {name: number})
-        if isinstance(part, Explain) and number in (part.answer, *part.also):
-            harmless.append(name)
-        else:
-            assert outcome.kind == "mistake" and f"`{name}`" in outcome.wrong
-            assert paper.identifier in PAPERS or with_hint(said)[0] in outcome.wrong
-            assert_formed(outcome)
-    assert harmless == FORGIVEN.get(paper.identifier, [])
-
-
 HEAD, HEADS = practice("single_head", 1), practice("multi_head", 1)  # the sheet hides some slips
 X, W_q, W_k, W_v, W_o = (HEAD.given[name].float() for name in ("X", "W_q", "W_k", "W_v", "W_o"))
 Q, K, V = X @ W_q, X @ W_k, X @ W_v
@@ -194,31 +166,6 @@ def said(answer):
 def test_a_slip_made_with_other_code_is_named():
     told = {answer: said(answer) for answer in answers("by_hand")}
     assert told == as_read("by_hand", told)
-
-
-@every("identifier", PAPERS)
-def test_other_wrong_answers_are_told_apart_and_nothing_is_given_away(identifier):
-    for name, part in PAPERS[identifier].parts.items():
-        wrong = {"type": [object(), {1}, print], "value": ["something else"]}
-        if isinstance(part, Construct):
-            wrong = {"type": [3, "mha", [1]], "value": [mha(context_length=3)]}
-        if isinstance(part, Explain):
-            like = torch.full_like(value(part), -77)
-            wrong = {
-                "type": ["many", print, True],
-                "value": [like, like * 0 + 0.37],
-                "shape": [torch.stack([like] * 3), [[1, 2, 3]] * 5],
-                "nan": [like * math.nan],
-            }
-        messages = set()
-        for kind, handed in wrong.items():
-            outcomes = [tried(identifier, {name: answer}) for answer in handed]
-            assert {outcome.kind for outcome in outcomes} == {kind}, outcomes
-            messages.add(outcomes[0].message)
-            if isinstance(part, Explain):
-                shown = [str(row) for row in value(part).flatten().tolist() if row > 9]
-                assert not any(number in o.message for o in outcomes for number in shown)
-        assert len(messages) == len(wrong)
 
 
 @every("kind", PRACTISED)

@@ -8,8 +8,6 @@ import json
 import os
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import grade
@@ -281,27 +279,6 @@ def test_a_notebook_that_few_hand_in_raises_nobodys_total(capsys):
     assert "06_mask: handed in by 1 of 5, so it does not count" in capsys.readouterr().err
     assert grade.notebooks_asked(every[3:]) == ["05_scores", "06_mask"]
     assert set(grade.notebooks_asked([])) == set(grade.course_exercises().values())
-
-
-@shut_in
-@pytest.mark.nightly
-def test_verdicts_are_the_same_beside_busy_loops(tmp_path):
-    names = "class", "unmasked", "test", "right", "slip", "built", "not rescaled"
-    sources = [checks(*ANSWERS[name][:2]) for name in names]
-    hand_in(tmp_path / "in", {"ada": cells(*SET_UP_ANSWERS, *sources)})
-    loop = [sys.executable, "-c", "while True: pass"]
-    busy = [subprocess.Popen(loop) for _ in range((os.cpu_count() or 1) + 1)]
-    try:
-        arguments = [str(tmp_path / "in"), "--json", str(tmp_path / "out.json")]
-        assert grade.main(arguments) == 0
-    finally:
-        for each in busy:
-            each.kill()
-            each.wait()
-    results = json.loads((tmp_path / "out.json").read_text())["results"]
-    kinds = {each["exercise"]: each["kind"] for each in results if each["kind"] != "missing"}
-    # Of two answers to an exercise the last counts.
-    assert kinds == {ANSWERS[name][0]: ANSWERS[name][2] for name in names}
 
 
 @pytest.mark.parametrize(

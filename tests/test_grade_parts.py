@@ -68,15 +68,6 @@ class Elsewhere(judging.StandIn):
         return reply(self.answer, question)
 
 
-@pytest.mark.parametrize(
-    "line", [b"7", b"\xff", b"{}", b"[" * 10**5, b'{"reply": 7}', b'{"reply": {}}']
-)
-def test_what_is_no_reply_is_not_told_as_an_error_of_the_answer(line):
-    found = judging.judged("scores.1", lambda question: line)
-    said = judging.as_verdict(found["said"])
-    assert found["noisy"] and not said.passed and "raises" not in said.message
-
-
 def test_what_steers_a_terminal_or_a_spreadsheet_is_spelt_out():
     assert grade.harmless("=1+2\x1b[2J\u202e") == "'=1+2\\x1b[2J\\u202e"
     assert grade.harmless("Zo\u00eb \u05d0") == "Zo\u00eb \u05d0" and grade.harmless(7) == 7
@@ -99,25 +90,6 @@ def test_a_question_holds_no_right_value():
     for each in questions:
         text = json.dumps(each["arguments"])
         assert each["question"] == "call" or "data" not in text, each["question"]
-
-
-def test_a_right_class_elsewhere_is_right():
-    said = check("your_class.1", Elsewhere(MultiHeadAttention), record=False)
-    assert said.passed and said.reached == 11, said
-    assert "of type set" in check("tensors.2", Elsewhere({2, 3}), record=False).message
-
-
-class Unfinished(MultiHeadAttention):
-    def forward(self, x):
-        shape = *x.shape[:2], self.num_heads, self.head_dim
-        queries, keys = (layer(x).view(shape) for layer in (self.W_query, self.W_key))
-        return torch.softmax(queries.transpose(1, 2) @ keys.permute(0, 2, 3, 1), dim=-1)
-
-
-@pytest.mark.parametrize("elsewhere", [Elsewhere, lambda cls: cls])
-def test_a_wrong_class_has_reached_the_same_step_wherever_it_lives(elsewhere):
-    said = check("your_class.1", elsewhere(Unfinished), record=False)
-    assert not said.passed and said.reached == 5, said
 
 
 PLAIN = st.recursive(
@@ -176,12 +148,6 @@ def test_tensors_cross_the_border_whole_and_keep_their_strides(dtype, shape):
     came = crossed(tensor)
     assert came.dtype == dtype and torch.equal(came, tensor)
     assert not tensor.numel() or came.stride() == tensor.stride()
-
-
-@pytest.mark.parametrize("bias", [True, False])
-def test_layers_cross_the_border_with_their_bias(bias):
-    layer = torch.nn.Linear(2, 3, bias=bias)
-    assert torch.equal(crossed(layer)(torch.ones(2)), layer(torch.ones(2)))
 
 
 def test_a_claimed_size_takes_no_memory():
@@ -261,18 +227,7 @@ class Asking(Elsewhere):
         return self.served.get(timeout=60)
 
 
-def by_gradients(cls):
-    torch.manual_seed(1)
-    mha, x = cls(4, 8, 6, 0.5, 2), torch.randn(1, 5, 4, requires_grad=True)
-    torch.manual_seed(2)
-    first = mha(x)
-    torch.manual_seed(2)
-    assert torch.equal(mha(x), first) and not torch.equal(mha(x), first)
-    mha.eval()(x)[0, 2].sum().backward()
-    assert not x.grad[0, 3:].any() and mha.W_value.weight.grad.any()
-
-
-@pytest.mark.parametrize("test", [compare, future, needs_a_mask, by_gradients])
+@pytest.mark.parametrize("test", [compare, future, needs_a_mask])
 def test_a_test_elsewhere_is_judged_as_here_and_gets_no_class(test):
     answer = Asking(test)
     assert check("the_test.1", answer, record=False) == check("the_test.1", test, record=False)

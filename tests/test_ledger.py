@@ -34,7 +34,7 @@ def test_a_row_says_how_its_code_is_made_and_the_step_of_its_line(sealed):
             assert labels == [step for step in (row["step"], row["step2"]) if step], row["id"]
 
 
-@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.nightly)])
 def test_the_figures_of_each_group_are_not_below_their_floors(every):
     said = [*ledger.asked(ledger.rows()[::every])]
     print(ledger.summary(said))

@@ -3,10 +3,7 @@
 import json
 import os
 import resource
-import subprocess
-import sys
 import threading
-import time
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -137,42 +134,6 @@ def test_the_picture_says_in_words_what_is_done(path):
     for name in EXERCISES:
         progress.record(name)
     assert progress.picture().svg.count("✓") == len(EXERCISES)
-
-
-# Killed kernels, tabs, shared folders
-
-RECORD = """
-import sys
-from eleven_steps.checks import progress
-for name in sys.argv[1:]:
-    print(name, progress.record(name), flush=True)
-"""
-WRITE = 'echo "$KEPT" > "$0/progress.json"'
-
-
-def recording(*names, path):
-    """Start Python on writing down names at path."""
-    own = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), progress.VARIABLE: str(path)}
-    return subprocess.Popen(
-        [sys.executable, "-c", RECORD, *names],
-        env=os.environ | own,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-@pytest.mark.nightly
-def test_a_kernel_that_is_killed_while_it_writes_loses_nothing(tmp_path):
-    path = tmp_path / "progress.json"
-    for round_ in range(3):
-        with recording(*(f"made.{round_}{i:03}" for i in range(900)), path=path) as kernel:
-            kernel.stdout.readline()
-            time.sleep(0.02 + 0.05 * round_)
-            kernel.kill()
-            told = [line.split()[0] for line in kernel.stdout]
-        assert {f"made.{round_}000", *told} <= set(done(path))
-    assert len(done(path)) < 2700, "it was never killed in the middle"
 
 
 @pytest.mark.parametrize(

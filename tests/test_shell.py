@@ -10,35 +10,13 @@ from pathlib import Path
 
 import pytest
 import theirs as others
+from attention_variants import CLASS
 
 from eleven_steps.checks import __main__ as shell
 from eleven_steps.checks.verdict import Verdict
 
 ROOT = Path(__file__).parents[1]
-MODEL = """
-import torch
-from torch import nn
-
-class Attention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
-        super().__init__()
-        self.num_heads = num_heads
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.out_proj, self.dropout = nn.Linear(d_out, d_out), nn.Dropout(dropout)
-
-    def forward(self, x):
-        q, k, v = self.cut(self.W_query(x)), self.cut(self.W_key(x)), self.cut(self.W_value(x))
-        weights = self.dropout(self.hide(q @ k.mT / q.shape[-1] ** 0.5).softmax(-1))
-        return self.out_proj((weights @ v).transpose(1, 2).flatten(2))
-
-    def cut(self, x):
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-
-    def hide(self, scores):
-        return scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
-"""
+MODEL = "import torch\nfrom torch import nn\n\n" + CLASS.replace("Mine", "Attention")
 WRONG = MODEL.replace("triu(1)", "triu(2)")
 DECLARED = (
     Path(others.__file__).read_text("utf-8")

@@ -3,12 +3,10 @@
 import re
 
 import build_site
-import nbformat
 import pytest
 import renew
 from bank import make
 from formats import questions_page
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from page_read import Page
 from site_front import TEXTS, front_page, launch
 from write_bank import by_step
@@ -45,20 +43,6 @@ def pages(front, request):
     words = build_site.page(build_site.glossary(), "glossary")
     front = Page(build_site.page(front, "index"))
     return made | {"index": front, "questions": Page(asked), "glossary": Page(words)}
-
-
-@pytest.mark.nightly
-def test_what_is_not_stored_as_it_runs_or_would_not_move_gets_no_page(tmp_path, monkeypatch):
-    film = new_code_cell("from eleven_steps import sliders\nsliders.explore_blocks()")
-    stale = new_notebook(cells=[new_markdown_cell("# Stale"), film])
-    nbformat.write(stale, tmp_path / "02_stale.ipynb")
-    shown = new_output("execute_result", {"text/plain": "IntSlider(value=0)"}, execution_count=1)
-    slider = new_code_cell("import ipywidgets\nipywidgets.IntSlider()", outputs=[shown])
-    foreign = new_notebook(cells=[new_markdown_cell("# Foreign"), slider])
-    nbformat.write(foreign, tmp_path / "03_foreign.ipynb")
-    monkeypatch.setattr(build_site, "by_step", few_questions)
-    assert build_site.build(sorted(tmp_path.glob("*.ipynb")), tmp_path) == 2
-    assert not list(tmp_path.glob("0*.html"))
 
 
 def test_links_lead_to_pages_and_all_that_is_loaded_lies_beside_them(pages, tmp_path):

@@ -3,24 +3,13 @@
 # ruff: noqa: F403, F405 - every formula there is
 
 import pytest
-import torch
 from hypothesis import example, given
 from sizes import TELLING, build, legal_sizes, steady
 
 from eleven_steps.beyond import timing
 from eleven_steps.beyond.sizes import *
 from eleven_steps.beyond.timing import time_in_turns
-from helpers.attention import MultiHeadAttention
 from helpers.trace import trace
-
-MODELS = load_models()
-every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-
-
-def on_meta(d, num_heads, num_tokens, **options):
-    with torch.device("meta"):
-        mha = MultiHeadAttention(d, d, num_tokens, 0.0, num_heads, **options)
-        return mha, torch.empty(1, num_tokens, d)
 
 
 @pytest.mark.parametrize("qkv_bias", [False, True])
@@ -36,19 +25,6 @@ def test_formulas_equal_what_the_class_has_and_does(qkv_bias, sizes):
     weights = trace(mha, x)[6].tensors["weights"]
     assert weights_memory(b, num_heads, num_tokens) == weights.nbytes
     assert weights_memory(b, num_heads, num_tokens, 2) == weights.half().nbytes
-
-
-@every_model
-def test_real_models_are_counted(model):
-    d, n = model.d_out, model.context_length
-    mha, x = on_meta(d, model.num_heads, n)
-    assert mha.head_dim == model.head_dim
-    assert count_parameters(mha) == attention_parameters(d, d) == model.attention_parameters
-    layers, pairs = attention_multiplications(1, n, d, d)
-    assert count_multiplications(mha, x) == layers + pairs
-    assert layers / pairs == pytest.approx(2 * d / n)
-    counted = model_parameters(model.vocabulary, n, d, model.num_layers)
-    assert counted == model.parameters_counted
 
 
 class Clock:

@@ -1,10 +1,7 @@
 """Every kind of picture in every viewer of notebooks: seen, legible, with words beside it."""
 
-import base64
 import io
-import itertools
 import re
-from html import escape
 
 import nbformat
 import pytest
@@ -157,18 +154,3 @@ def open_converted(page, folder, notebook, exporter):
     for scheme in GROUNDS:
         page.emulate_media(color_scheme=scheme)
         yield scheme
-
-
-def test_the_svg_alone(gallery, page):
-    body = ""
-    for data in (cell.outputs[0].data for cell in gallery.cells[1:]):
-        kind = SVG if SVG in data else "image/png"
-        source = data[kind]
-        if kind == SVG:
-            source = base64.b64encode(source.encode()).decode()
-        words = escape(data["text/plain"].splitlines()[0])
-        body += f'<p><img alt="{words}" src="data:{kind};base64,{source}">'
-    for scheme, behind in itertools.product(GROUNDS, ["#fff", "#000"]):
-        page.emulate_media(color_scheme=scheme)
-        page.set_content(f'<body style="background:{behind}">{body}')
-        check_ground(check_seen(page, gallery, "body").first, scheme)
