@@ -4,9 +4,9 @@ Weights are random, sizes tiny, nothing is loaded. For each change, the module o
 torch gets ours' weights and ours gets the module's; both are given the same input, and the row
 shows the largest difference of the two. A module of transformers runs inside its model, so that
 positions and masks are the model's own. In one piece, the gradients of x and of each weight are
-compared too. After the changes comes each model of data/since.toml, as released. Exit status 0 only
-if all rows are equal: NaN, an empty output or no row at all is not. Words choose rows by the names
-that are printed: python bench/prove.py yarn window
+compared too. After the changes comes each model of data/newer_models.toml, as released. Exit status
+0 only if all rows are equal: NaN, an empty output or no row at all is not. Words choose rows by
+the names that are printed: python bench/prove.py yarn window
 
 transformers casts to float32 in places (softmax, norms, angles). For the float64 figure these casts
 lead to float64 instead, and what is made without a dtype has float64; nothing else is changed, and

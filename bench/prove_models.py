@@ -1,4 +1,4 @@
-"""Build small versions of the models in data/since.toml from transformers' configurations.
+"""Build small versions of the models in data/newer_models.toml from transformers' configurations.
 
 A configuration is the class's own defaults and, where the released model differs from them, what
 its config.json says. Both it and the row of the table are shrunk by the same numbers, so that every
@@ -14,7 +14,7 @@ from typing import Any
 
 from prove_rows import CHUNKS, COMMON, SETS, TABLE, TOKENS, Proof
 
-from eleven_steps.beyond.since import Published, load_since
+from eleven_steps.beyond.newer_models import Published, load_newer_models
 from eleven_steps.beyond.variants import Cache, LatentCache, Lends, VariantAttention
 
 
@@ -47,7 +47,7 @@ def config_of(model: str) -> str:
 
 FILE = Path(__file__).with_name("released.toml")
 RELEASED = {name: Released(**each) for name, each in tomllib.loads(FILE.read_text("utf-8")).items()}
-MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
+MODELS = {model.name.partition(" (")[0]: model for model in load_newer_models()}
 
 
 def small_settings(released: Released) -> dict:

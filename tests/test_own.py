@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from eleven_steps import sliders
+from eleven_steps.beyond.checkpoints import load_checkpoints
 from eleven_steps.beyond.grammar import WORDS, read
-from eleven_steps.beyond.moments import load_moments
 from eleven_steps.checks import read_class, wrong_class
 from eleven_steps.sliders.lesson import run
 from eleven_steps.sliders.stage import unpacked
@@ -104,7 +104,7 @@ def next_shares(model, tokens, off):
 
 def test_it_says_what_the_trained_model_says():
     spoken = sliders.explore_class(read_class(MultiHeadAttention)).data["voice"]
-    model = load_moments()[-1].model
+    model = load_checkpoints()[-1].model
     assert len(spoken) == 6 and all(len(each["states"]) == 6 for each in spoken)
     for each in spoken:
         tokens = read(" ".join(each["words"]))

@@ -29,7 +29,7 @@ ARGUMENTS = {
         torch.tensor([[0.9, 0.3], [0.5, -0.6]]),
         torch.tensor([[0.7, -0.5], [0.8, 0.2]]),
     ),
-    "explore_moments": ("Anna met Bert . the dog runs . Anna met",),
+    "explore_checkpoints": ("Anna met Bert . the dog runs . Anna met",),
     "explore_cache": (
         VariantAttention(3, 16, context_length=12, dropout=0.0, num_heads=4).eval(),
         torch.linspace(-1, 1, 18).view(1, 6, 3),

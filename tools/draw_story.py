@@ -10,9 +10,9 @@ import argparse
 from html import escape
 from pathlib import Path
 
+from eleven_steps.beyond.checkpoints import load_sentence
 from eleven_steps.beyond.grammar import WORDS
 from eleven_steps.beyond.grammar import read as tokens
-from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.pictures import HEAD_COLOURS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "story.svg"

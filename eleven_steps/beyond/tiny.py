@@ -1,6 +1,6 @@
 """Define a tiny language model made of MultiHeadAttention alone, and its measurements.
 
-model = TinyModel()                             untrained; beyond.moments loads trained ones
+model = TinyModel()                             untrained; beyond.checkpoints loads trained ones
 trace_layers(model, read("Anna met Bert ."))    the eleven steps of each of its layers
 with without_head(model, layer=1, head=0): ...  the same model with one head taken out
 """

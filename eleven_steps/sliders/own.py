@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import torch
 import traitlets
 
+from eleven_steps.beyond.checkpoints import load_trained
 from eleven_steps.beyond.dispatch import DispatchMode
 from eleven_steps.beyond.grammar import WORDS, read, write
-from eleven_steps.beyond.moments import load_trained
 from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, patterns, without_head
 from eleven_steps.helpers.trace import STEPS
 from eleven_steps.sliders.breaking import differing, tables

@@ -12,15 +12,15 @@ from eleven_steps.beyond.variants.module import REPLACED
 from eleven_steps.helpers.examples import DATA
 from eleven_steps.helpers.trace import step_source
 
-SINCE = tomllib.loads((DATA / "since.toml").read_text("utf-8"))
-Numbers = make_dataclass("Numbers", [(name, int, 0) for name in SINCE["columns"]], frozen=True)
+STORED = tomllib.loads((DATA / "newer_models.toml").read_text("utf-8"))
+Numbers = make_dataclass("Numbers", [(name, int, 0) for name in STORED["columns"]], frozen=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published(Numbers):
     """One published model: sizes in the course's letters, and its changes; 0 means unchanged.
 
-    data/since.toml says what each number means, and holds those of each model.
+    data/newer_models.toml says what each number means, and holds those of each model.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Published(Numbers):
         facts |= {"ends": ends, "other_ends": ends != self.d_model, "sharpened": self.scaling == 2}
         said = {
             step: ", ".join(words.format(**facts) for fact, words in parts.items() if facts[fact])
-            for step, parts in SINCE["steps"].items()
+            for step, parts in STORED["steps"].items()
         }
         return {int(step): text for step, text in said.items() if text}
 
@@ -180,9 +180,9 @@ class Published(Numbers):
         return replace(self, **{name: getattr(self, name) // n for name, n in divisors.items()})
 
 
-def load_since() -> list[Published]:
-    """Return the models of data/since.toml, oldest first."""
-    return [Published(name=name, **model) for name, model in SINCE["models"].items()]
+def load_newer_models() -> list[Published]:
+    """Return the models of data/newer_models.toml, oldest first."""
+    return [Published(name=name, **model) for name, model in STORED["models"].items()]
 
 
 def table_of_steps(models: Sequence[Published]) -> str:

@@ -6,10 +6,10 @@ import pytest
 import renew
 import torch
 
-from eleven_steps.beyond.since import load_since
+from eleven_steps.beyond.newer_models import load_newer_models
 from eleven_steps.beyond.variants import *
 
-MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
+MODELS = {model.name.partition(" (")[0]: model for model in load_newer_models()}
 
 
 def test_only_gpt2_is_the_lectures_class():

@@ -1,7 +1,7 @@
 """Cut paths between heads of the tiny model, and measure what it can still do.
 
 with without_path(model, [2], reads="keys"): ...     layer 1's keys without layer 0's head 2
-look_at(model, stories, seed)                        every measurement for one of the ten seeds
+measure_all(model, stories, seed)                        every measurement for one of the ten seeds
 """
 
 import contextlib
@@ -25,7 +25,7 @@ READERS = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
 TWICE = 20  # number of random words in a text that then repeats them
 
 # The measurements that data/seeds.json holds for each seed: name, and meaning.
-ASKED = load_example("seeds").meanings
+MEASUREMENTS = load_example("seeds").meanings
 
 
 @contextlib.contextmanager
@@ -87,8 +87,8 @@ def prefix_on_random(model: TinyModel, seed: int) -> tuple[torch.Tensor, torch.T
     return prefix_matching(weights, tokens, again), prefix_matching(weights, tokens, as_told)
 
 
-def look_at(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
-    """Return all measurements of ASKED except the control, which is a different model.
+def measure_all(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
+    """Return all measurements of MEASUREMENTS except the control, which is a different model.
 
     The seed draws the head that is removed for comparison.
     """

@@ -1,4 +1,4 @@
-"""Load the tiny model's checkpoints, twelve moments of its training, and draw its heads.
+"""Load the tiny model's checkpoints, from twelve steps of training, and draw its heads.
 
 real = load_sentence()             "Anna met Bert . Anna met", as the trained second layer reads it
 queries = real.steps[3].tensors["queries"]                          its eleven steps, as in a trace
@@ -17,13 +17,13 @@ from eleven_steps.helpers.examples import DATA
 from eleven_steps.helpers.trace import Step
 from eleven_steps.pictures import Picture, draw_weights, draw_words
 
-MOMENTS = DATA / "heads_that_learn.safetensors"
+CHECKPOINTS = DATA / "heads_that_learn.safetensors"
 MEETING = "Anna met Bert . Anna met"
 FACTS = ("command", "seed", "date", "versions", "reached", "control")
 
 
 @dataclass(frozen=True)
-class Moment:
+class Checkpoint:
     """Hold one checkpoint: the model after some steps of training, and its measurements."""
 
     step: int
@@ -32,26 +32,26 @@ class Moment:
     prefix: float  # prefix matching of the head that scores highest in the end, from 0 to 1
 
 
-def load_moments() -> list[Moment]:
+def load_checkpoints() -> list[Checkpoint]:
     """Load the checkpoints that `python bench/train.py` stored, the untrained model first."""
-    return [moment_of(fact) for fact in json.loads(metadata()["moments"])]
+    return [load_checkpoint(fact) for fact in json.loads(metadata()["moments"])]
 
 
 def load_trained() -> TinyModel:
     """Load the last checkpoint, the trained model."""
-    return moment_of(json.loads(metadata()["moments"])[-1]).model
+    return load_checkpoint(json.loads(metadata()["moments"])[-1]).model
 
 
-def moment_of(fact: dict[str, float]) -> Moment:
+def load_checkpoint(fact: dict[str, float]) -> Checkpoint:
     """Load the checkpoint that these facts describe."""
     start = f"{fact['step']}."
-    with safe_open(MOMENTS, framework="pt") as stored:
+    with safe_open(CHECKPOINTS, framework="pt") as stored:
         names = [name for name in stored.keys() if name.startswith(start)]  # noqa: SIM118 (no dict)
         state = {name.removeprefix(start): stored.get_tensor(name).float() for name in names}
     with torch.random.fork_rng(devices=[]):  # leave the notebook's random state untouched
         model = TinyModel()
     model.load_state_dict(state)
-    return Moment(fact["step"], model, fact["loss"], fact["prefix"])
+    return Checkpoint(fact["step"], model, fact["loss"], fact["prefix"])
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ def load_facts() -> dict[str, str]:
 
 def metadata() -> dict[str, str]:
     """Return the texts in the file of checkpoints; raise FileNotFoundError if it is missing."""
-    if not MOMENTS.is_file():
-        raise FileNotFoundError(f"there is no {MOMENTS}: python bench/train.py writes it")
-    with safe_open(MOMENTS, framework="pt") as stored:
+    if not CHECKPOINTS.is_file():
+        raise FileNotFoundError(f"there is no {CHECKPOINTS}: python bench/train.py writes it")
+    with safe_open(CHECKPOINTS, framework="pt") as stored:
         return stored.metadata()
 
 
-def look(sentence: str, layer: int, head: int) -> Picture:
+def draw_head(sentence: str, layer: int, head: int) -> Picture:
     """Draw the weights of one head for a sentence, in per cent, with its words at both sides.
 
     Args:
