@@ -15,7 +15,7 @@ from typing import Any
 from prove_rows import CHUNKS, COMMON, SETS, TABLE, TOKENS, Proof
 
 from eleven_steps.beyond.newer_models import Published, load_newer_models
-from eleven_steps.beyond.variants import Cache, LatentCache, Lends, VariantAttention
+from eleven_steps.beyond.variants import Cache, LatentCache, Lender, VariantAttention
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class ModelProof(Proof):
         return sizes | self.released.kinds[self.kind]
 
     def build(self) -> VariantAttention:
-        lender = Lends() if self.kind == "borrowing" else None
+        lender = Lender() if self.kind == "borrowing" else None
         model = shrunk(self.change)
         model = model.of_large_pools() if self.kind == "large" else model
         return model.build(16, self.kind == "window", lender)

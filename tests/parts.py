@@ -45,7 +45,7 @@ PARTS = {
     "norm that learns nothing": ([Norm(queries=False, keys=False)], 4),
     "values are keys": ([KeysAsValues(), Norm(queries=False), ValueNorm(as_keys=True)], 2),
     "values normed": ([ValueNorm()], 4),
-    "turned back": ([Rope(), TurnedBack(Rope())], 4),
+    "turned back": ([Rope(), RotatedValues(Rope())], 4),
     "temperature": ([Temperature(0.5, 3)], 4),
     "chunks": ([Chunks(3)], 6),
     "unscaled": ([Unscaled()], 7),

@@ -84,7 +84,7 @@ class Published(Numbers):
         name = ("", "linear", "YaRN", "YaRN")[self.scaling]
         return f"RoPE{which}, base {self.rope_base:,}" + f", {name} {self.factor}" * bool(name)
 
-    def parts(self, in_window: bool = False, lender: variants.Lends | None = None) -> list[Part]:
+    def parts(self, in_window: bool = False, lender: variants.Lender | None = None) -> list[Part]:
         """Return the parts of a layer, of one of the other kind or of this one.
 
         lender: a part of the layer whose keys and values, or choice, this one borrows.
@@ -131,7 +131,7 @@ class Published(Numbers):
         chosen = variants.TopPools(self.top_pools, self.index_heads, self.index_dim)
         pools = [variants.Pool(self.pool, overlap=small), *[chosen] * small] * (not in_window)
         ends = variants.GroupedOut(self.out_groups, self.out_rank)
-        return [*pools, variants.TurnedBack(self.rope(in_window)), ends]
+        return [*pools, variants.RotatedValues(self.rope(in_window)), ends]
 
     def rope(self, in_window: bool = False) -> variants.Rope:
         """Return the RoPE part of a layer, of the other kind or of this one."""
@@ -159,7 +159,7 @@ class Published(Numbers):
         )
 
     def build(
-        self, context_length: int, in_window: bool = False, lender: variants.Lends | None = None
+        self, context_length: int, in_window: bool = False, lender: variants.Lender | None = None
     ) -> VariantAttention:
         """Return the attention of one layer, of the other kind or of this one, untrained."""
         sizes = self.d_model, self.d_model, context_length, 0.0, self.num_heads, bool(self.biases)

@@ -25,12 +25,11 @@ class Part:
     module, so that parts hold numbers only.
     """
 
-    turn: ClassVar[int] = 0  # parts act in the order of these numbers within a step
+    order: ClassVar[int] = 0  # parts act in the order of these numbers within a step
     past: ClassVar[int] = 0  # tokens that came before x
-    # The reason; parts of which one is needed as well; parts that cannot be combined with it.
-    does: ClassVar[str] = ""
-    needs: ClassVar[str] = ""
-    apart: ClassVar[str] = ""
+    needs: ClassVar[str] = ""  # names of parts, one of which the part needs as well
+    excludes: ClassVar[str] = ""  # names of parts that it cannot be combined with
+    reason: ClassVar[str] = ""  # what it does, as an error about needs and excludes says
 
     def check(self, mha: "VariantAttention") -> None:
         """Raise if the part does not fit mha."""
@@ -101,7 +100,7 @@ class VariantAttention(MultiHeadAttention):
             self.out_proj = torch.nn.Linear(heads, d_out, bias=out_bias)
         self.num_kv_heads = num_heads  # heads of keys and values
         self.key_dim = self.head_dim  # features of a query and of a key
-        self.parts = in_turn(parts)
+        self.parts = in_order(parts)
         for part in self.parts:
             part.check(self)
             part.learn(self)
@@ -119,7 +118,7 @@ class VariantAttention(MultiHeadAttention):
                     f"module is built with"
                 )
         twin = copy.copy(self)
-        twin.parts = in_turn([*self.parts, *parts])
+        twin.parts = in_order([*self.parts, *parts])
         for part in twin.parts:
             part.check(twin)
         return twin
@@ -219,7 +218,7 @@ def replacing(step: str, mha: VariantAttention) -> Callable:
     return getattr(owner, step)
 
 
-def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
+def in_order(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return parts in the order in which they act; raise if they cannot be combined."""
     parts, owners = tuple(parts), {}
     for part in parts:
@@ -227,18 +226,18 @@ def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
             raise TypeError(
                 f"parts hold {part!r} ({type(part).__name__}): parts such as Rope() are expected"
             )
-        steps = [f"does step {step}" for step in REPLACED if hasattr(part, step)]
+        steps = [f"replaces step {step}" for step in REPLACED if hasattr(part, step)]
         for what in [f"is a {type(part).__name__}", *steps]:
             if what in owners:
                 raise ValueError(f"{owners[what]} and {part}: one part that {what} is expected")
             owners[what] = part
     for part in parts:
-        check_part(part, parts)
-    return tuple(sorted(parts, key=lambda part: part.turn))
+        check_part(part, [type(other) for other in parts if other is not part])
+    return tuple(sorted(parts, key=lambda part: part.order))
 
 
-def check_part(part: Part, parts: Iterable[Part]) -> None:
-    """Raise unless a part's sizes are positive and it can be combined with the other parts."""
+def check_part(part: Part, others: Iterable[type[Part]]) -> None:
+    """Raise unless a part's sizes are positive and it can be combined with the other kinds."""
     name = type(part).__name__
     counts = {
         f"{name}.{field.name}": getattr(part, field.name)
@@ -246,13 +245,12 @@ def check_part(part: Part, parts: Iterable[Part]) -> None:
         if field.type in (int, int | None) and getattr(part, field.name) != field.default
     }
     check_sizes(**counts)
-    others = [type(other) for other in parts if other is not part]
-    beside = {base.__name__: kind.__name__ for kind in others for base in kind.__mro__}
+    given = {base.__name__: kind.__name__ for kind in others for base in kind.__mro__}
     needs = part.needs.split()
-    if needs and not beside.keys() & set(needs):
-        raise ValueError(f"{name} {part.does}: {' or '.join(needs)} is expected beside it")
-    for kind in filter(beside.get, part.apart.split()):
-        raise ValueError(f"{name} {part.does}: no {beside[kind]} is expected beside it")
+    if needs and not given.keys() & set(needs):
+        raise ValueError(f"{name} {part.reason}: it needs {' or '.join(needs)}")
+    for kind in filter(given.get, part.excludes.split()):
+        raise ValueError(f"{name} {part.reason}: it cannot be combined with {given[kind]}")
 
 
 def check_end(start: int, end: int, context_length: int) -> None:

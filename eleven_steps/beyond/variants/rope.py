@@ -1,86 +1,14 @@
-"""Norms, RoPE and temperature: changes of queries and keys in step 4."""
+"""Rotary position embedding, RoPE: queries and keys rotated by their positions (step 4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 
 from eleven_steps.beyond.variants.module import Call, Part
 from eleven_steps.helpers.attention import check_sizes
 
 PAIRINGS = ("halves", "neighbours")
-
-
-@dataclass(frozen=True)
-class Norm(Part):
-    """Normalise every query and key to length sqrt(head_dim), with learned scales: step 4.
-
-    Args:
-        eps: what is added to the mean of squares.
-        queries, keys: whether they learn a number for each feature.
-        whole: whether all heads of a token are normed as one, not each head by itself.
-        centred: whether their mean is taken away first, and a number added last: LayerNorm.
-
-    Source: RMSNorm on queries and keys as in Qwen3 (2025) and Gemma 3 (2025), whole as in OLMo 2
-    (2024); the idea with LayerNorm in "Scaling Vision Transformers to 22 Billion Parameters"
-    (2023).
-    """
-
-    eps: float = 1e-6
-    queries: bool = True
-    keys: bool = True
-    whole: bool = False
-    centred: bool = False
-    turn = 1
-
-    def learn(self, mha):  # noqa: D102
-        few = next((e.num_kv_heads for e in mha.parts if hasattr(e, "num_kv_heads")), mha.num_heads)
-        heads = (mha.num_heads, few) if self.whole else (1, 1)
-        for name, many in zip(("query", "key"), heads, strict=True):
-            learns = self.queries if name == "query" else self.keys
-            norm = WholeNorm if self.whole else nn.LayerNorm if self.centred else nn.RMSNorm
-            norm = norm(many * mha.key_dim, eps=self.eps, elementwise_affine=learns)
-            setattr(mha, f"{name}_norm", norm)
-
-    def transpose(self, call: Call, queries, keys, values):
-        """Normalise queries and keys (b, heads, tokens, key_dim), head by head."""
-        return call.mha.query_norm(queries), call.mha.key_norm(keys), values
-
-
-class WholeNorm(nn.RMSNorm):
-    """Normalise vectors (b, heads, tokens, key_dim), all heads of a token together."""
-
-    def forward(self, vectors):  # noqa: D102
-        together = super().forward(vectors.transpose(1, 2).flatten(2))
-        return together.unflatten(2, (vectors.shape[1], -1)).transpose(1, 2)
-
-
-@dataclass(frozen=True)
-class ValueNorm(Part):
-    """Normalise values as well: step 4.
-
-    Args:
-        as_keys: whether they take the learned numbers of Norm's keys; none otherwise.
-
-    Raises:
-        ValueError: as_keys is set, and the module has no Norm.
-
-    Source: Gemma 4 (2026); as_keys for DeepSeek-V4 (2026), whose keys are its values.
-    """
-
-    as_keys: bool = False
-    turn = 1
-
-    def check(self, mha):  # noqa: D102
-        if self.as_keys and not mha.part(Norm):
-            raise ValueError("ValueNorm norms values as keys: a Norm part is expected beside it")
-
-    def transpose(self, call: Call, queries, keys, values):
-        """Normalise values (b, num_heads, num_keys, head_dim), head by head."""
-        if self.as_keys:
-            return queries, keys, call.mha.key_norm(values)
-        return queries, keys, nn.functional.rms_norm(values, values.shape[-1:], eps=1e-6)
 
 
 @dataclass(frozen=True)
@@ -108,7 +36,7 @@ class Rope(Part):
     width: float | None = None
     first: bool = False
     scaling: Callable[[torch.Tensor, float], torch.Tensor] | None = None
-    turn = 2
+    order = 2
 
     def turning(self, features: int) -> int:
         """Return how many features of a head are rotated."""
@@ -130,14 +58,14 @@ class Rope(Part):
 
     def transpose(self, call: Call, queries, keys, values):
         """Rotate queries and keys (b, heads, tokens, key_dim), not values."""
-        return self.turned(queries, call.end), self.turned(keys, call.end), values
+        return self.rotated(queries, call.end), self.rotated(keys, call.end), values
 
-    def turned(self, vectors: torch.Tensor, end: int) -> torch.Tensor:
+    def rotated(self, vectors: torch.Tensor, end: int) -> torch.Tensor:
         """Rotate tokens (b, heads, tokens, key_dim), the last of them at position end - 1."""
         positions = torch.arange(end - vectors.shape[2], end, device=vectors.device)
-        return self.turned_to(vectors, positions)
+        return self.rotated_to(vectors, positions)
 
-    def turned_to(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    def rotated_to(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Rotate vectors (b, heads, tokens, key_dim) to positions (tokens,)."""
         width = self.turning(vectors.shape[-1])
         begin = 0 if self.first else vectors.shape[-1] - width
@@ -149,30 +77,6 @@ class Rope(Part):
         """Multiply scores (b, num_heads, num_tokens, num_keys) by the factor of the scaling."""
         factor = getattr(self.scaling, "attention_factor", 1.0)
         return (scaled if factor == 1 else scaled * factor**2,)
-
-
-@dataclass(frozen=True)
-class Temperature(Part):
-    """Scale queries up every `floor` tokens, so that weights stay sharp: step 4.
-
-    In a longer row more keys share the weight. Models use it in layers without positions.
-
-    Args:
-        scale, floor: queries grow by 1 + scale * log(1 + (tokens read) // floor).
-
-    Source: Llama 4 (2025), as transformers' Llama4TextAttention; "Scalable-Softmax Is Superior for
-    Attention" (2025).
-    """
-
-    scale: float = 0.1
-    floor: int = 8192
-    turn = 2
-
-    def transpose(self, call: Call, queries, keys, values):
-        """Scale queries (b, num_heads, num_tokens, key_dim) by their position."""
-        read = torch.arange(call.end - queries.shape[2] + 1, call.end + 1, device=queries.device)
-        stretch = 1 + self.scale * torch.log1p((read // self.floor).to(queries.dtype))
-        return queries * stretch[:, None], keys, values
 
 
 def rotate(

@@ -20,7 +20,7 @@ class Cache(Part):
     kept: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
     # The keys of TopKeys, if the module has it, (b, past, index_dim).
     indexed: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
-    turn = 3  # after norm and rotation, which are done once, and before groups repeat heads
+    order = 3  # after norm and rotation, which are done once, and before groups repeat heads
 
     @property
     def past(self) -> int:
@@ -57,7 +57,7 @@ class LatentCache(Cache):
         kept: latents (b, past, latent_dim), and keys shared by all heads (b, past, rope_dim).
     """
 
-    does, needs, apart = "keeps latents", "Latent", "Cache"
+    reason, needs, excludes = "stores latents", "Latent", "Cache"
 
     def project_latents(self, call: Call, latents, shared):
         """Return the latents (b, tokens, latent_dim) of all tokens, old and new."""

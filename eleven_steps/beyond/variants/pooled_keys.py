@@ -1,14 +1,14 @@
-"""Pooled keys: several tokens share one key (steps 2, 4 and 6)."""
+"""Pooled keys: several tokens share one key (steps 2, 4, 6 and 10)."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.choose import Indexer
+from eleven_steps.beyond.variants.gqa import check_divisor
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.beyond.variants.project import check_divisor
-from eleven_steps.beyond.variants.turn import Rope
+from eleven_steps.beyond.variants.rope import Rope
+from eleven_steps.beyond.variants.sparse import Indexer
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Pool(Part):
 
     size: int
     overlap: bool = False
-    turn = 3  # after queries and keys are turned, before groups share
-    does = "needs all of x at once"
-    apart = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys TopBlocks"
+    order = 3  # after queries and keys are turned, before groups share
+    reason = "needs all of x at once"
+    excludes = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys TopBlocks"
 
     def learn(self, mha):  # noqa: D102
         pooling(mha, "pool", self.size, mha.head_dim, self.overlap)
@@ -41,7 +41,7 @@ class Pool(Part):
         pools = pooled(call, "pool", self.size, self.overlap).unsqueeze(1)
         if rope := call.mha.part(Rope):
             places = self.size * torch.arange(pools.shape[2], device=pools.device)
-            pools = rope.turned_to(pools, places)
+            pools = rope.rotated_to(pools, places)
         pools = pools.expand(-1, keys.shape[1], -1, -1)
         return queries, torch.cat([keys, pools], dim=2), torch.cat([values, pools], dim=2)
 
@@ -91,8 +91,8 @@ class TopPools(Indexer):
     Source: DeepSeek-V4 (2026), as transformers' DeepseekV4Indexer.
     """
 
-    turn = 4  # after Pool has appended its columns
-    does, needs = "chooses among pools", "Pool"
+    order = 4  # after Pool has appended its columns
+    reason, needs = "chooses among pools", "Pool"
 
     def learn(self, mha):  # noqa: D102
         super().learn(mha)
@@ -105,7 +105,7 @@ class TopPools(Indexer):
         keys = pooled(call, "index_pool", pool.size, pool.overlap).unsqueeze(1)
         if rope:
             places = pool.size * torch.arange(keys.shape[2], device=keys.device)
-            queries, keys = rope.turned(queries, call.end), rope.turned_to(keys, places)
+            queries, keys = rope.rotated(queries, call.end), rope.rotated_to(keys, places)
         return queries, keys
 
     def mask(self, call: Call, hidden):
@@ -131,8 +131,8 @@ class TopPooledKeys(Indexer):
     """
 
     pool: int
-    turn = 3
-    does, apart = "pools x from its first token on", "OtherSequence Padding"
+    order = 3
+    reason, excludes = "pools x from its first token on", "OtherSequence Padding"
 
     def learn(self, mha):  # noqa: D102
         super().learn(mha)
@@ -178,7 +178,7 @@ class GroupedOut(Part):
 
     groups: int
     rank: int
-    turn = 2
+    order = 2
 
     def check(self, mha):  # noqa: D102
         check_divisor(mha, "groups", self.groups)

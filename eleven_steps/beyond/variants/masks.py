@@ -1,56 +1,11 @@
-"""Caps, ALiBi and masks: changes of the scores by distance, and of what a query may see."""
+"""Masks: none, a sliding window, chunks, and padding (step 6)."""
 
 from dataclasses import dataclass
 
 import torch
 
+from eleven_steps.beyond.variants.alibi import distances
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.helpers.attention import check_sizes
-
-
-@dataclass(frozen=True)
-class Cap(Part):
-    """Cap scores softly, so that none exceeds a limit: step 5.
-
-    Args:
-        limit: the largest scaled score. Step 7 has yet to divide by sqrt(head_dim), so the scores
-            of step 5 are held below limit * sqrt(head_dim).
-
-    Raises:
-        ValueError: limit is not positive.
-
-    Source: Gemma 2 (2024), section 2, "logit soft-capping", with limit 50.
-    """
-
-    limit: float = 50.0
-
-    def check(self, mha):  # noqa: D102
-        if not self.limit > 0:
-            raise ValueError(f"limit is {self.limit}: a positive number is expected")
-
-    def scores(self, call: Call, scores):
-        """Cap scores (b, num_heads, num_tokens, num_keys) with a tanh."""
-        limit = self.limit * call.mha.key_dim**0.5
-        return (limit * torch.tanh(scores / limit),)
-
-
-@dataclass(frozen=True)
-class Alibi(Part):
-    """Subtract from each score its distance times a slope of the head: step 5.
-
-    Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
-    Extrapolation" (2021), section 3. Step 7 divides the scores, not the price: hence the root.
-    """
-
-    turn = 1  # after a cap, which does not apply to the distance
-
-    def scores(self, call: Call, scores):
-        """Subtract slope * distance from scores (b, num_heads, num_tokens, num_keys)."""
-        slopes = (
-            alibi_slopes(call.mha.num_heads, scores.dtype).to(scores.device) * call.mha.key_dim**0.5
-        )
-        price = slopes[:, None, None] * distances(*scores.shape[-2:], scores.device).to(scores)
-        return (scores - price,)
 
 
 @dataclass(frozen=True)
@@ -70,7 +25,7 @@ class Window(Part):
     """
 
     size: int
-    turn = 1
+    order = 1
 
     def mask(self, call: Call, hidden):
         """Also hide the keys that are `size` tokens back or more: (num_tokens, num_keys)."""
@@ -85,7 +40,7 @@ class Chunks(Part):
     """
 
     size: int
-    turn = 1
+    order = 1
 
     def mask(self, call: Call, hidden):
         """Also hide the keys of other chunks: (num_tokens, num_keys)."""
@@ -109,7 +64,7 @@ class Padding(Part):
     """
 
     is_padding: torch.Tensor
-    turn = 2
+    order = 2
 
     def check(self, mha):  # noqa: D102
         if not isinstance(self.is_padding, torch.Tensor) or self.is_padding.dtype != torch.bool:
@@ -136,28 +91,3 @@ def check_padding(is_padding: torch.Tensor, b: int, num_keys: int) -> None:
             f"is_padding has shape {tuple(is_padding.shape)}, but there are b = {b} sequences of "
             f"{num_keys} keys: ({b}, {num_keys}) is expected"
         )
-
-
-def distances(num_tokens: int, num_keys: int, device: torch.device | None = None) -> torch.Tensor:
-    """Return how many tokens each key is before each query, (num_tokens, num_keys).
-
-    The queries are the last num_tokens of the keys' tokens. Below 0 a key comes later.
-    """
-    keys = torch.arange(num_keys, device=device)
-    return keys[num_keys - num_tokens :, None] - keys
-
-
-def alibi_slopes(num_heads: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Return the slope of ALiBi for each head, (num_heads,).
-
-    Powers of 2 from 2 ** (-8 / n) to 2 ** -8, where n heads are a power of 2; else every second of
-    twice as many first, as ALiBi's own code picks them.
-
-    Raises:
-        TypeError, ValueError: num_heads is no positive int.
-    """
-    check_sizes(num_heads=num_heads)
-    above = 1 << (num_heads - 1).bit_length()  # the next power of 2
-    slopes = 2 ** (-8 * torch.arange(1, above + 1, dtype=torch.float64) / above)
-    order = slopes if above == num_heads else torch.cat([slopes[1::2], slopes[::2]])[:num_heads]
-    return order.to(dtype)

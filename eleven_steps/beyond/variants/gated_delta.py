@@ -28,7 +28,7 @@ class Delta(Part):
     """
 
     bound: float | None = None
-    does, apart = "takes steps 2 to 10 of all of x", "Part"
+    reason, excludes = "replaces steps 2 to 10 and needs all of x at once", "Part"
 
     def learn(self, mha):  # noqa: D102
         d_in, width, head_dim = mha.d_in, mha.d_out, mha.head_dim
@@ -99,3 +99,34 @@ def faded(one: torch.Tensor, other: torch.Tensor, fades: torch.Tensor) -> torch.
     future = torch.ones(between.shape[2:4], dtype=torch.bool, device=one.device).triu(1)
     between = between.masked_fill(future[..., None], -torch.inf).exp()
     return (one.unsqueeze(3) * other.unsqueeze(2) * between).sum(dim=-1)
+
+
+def delta_rule(queries, keys, values, shares, fades, state):
+    """Compute linear attention token by token, with a table for each head that is corrected.
+
+    For each key the table returns its old value. The difference from the new value is written, or
+    only a share of it. So a later value can replace an earlier one.
+
+    Args:
+        queries, keys, values: (b, num_heads, num_tokens, head_dim), queries scaled.
+        shares, fades: (b, num_heads, num_tokens), from 0 to 1: what of a correction is written,
+            and what of the table stays. Fades may differ for each feature of a key, (b, num_heads,
+            num_tokens, head_dim), as in Kimi Linear.
+        state: the table of the tokens before, (b, num_heads, head_dim, head_dim).
+
+    Returns:
+        The context (b, num_heads, num_tokens, head_dim), and the table after the last token.
+
+    Source: "Gated Delta Networks: Improving Mamba2 with Delta Rule" (2024), as transformers'
+    torch_recurrent_gated_delta_rule, in three of four layers of Qwen3-Next and Qwen3.5.
+    """
+    context = []
+    if fades.dim() == 3:
+        fades = fades.unsqueeze(-1)  # one decay for all features
+    for token in range(queries.shape[2]):
+        query, key, value = (t[:, :, token, None] for t in (queries, keys, values))
+        state = state * fades[:, :, token, :, None]
+        wrong_by = value - key @ state  # (b, num_heads, 1, head_dim)
+        state = state + key.transpose(2, 3) @ (wrong_by * shares[:, :, token, None, None])
+        context.append(query @ state)
+    return torch.cat(context, dim=2), state

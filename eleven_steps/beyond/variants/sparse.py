@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from eleven_steps.beyond.variants.gqa import check_divisor
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.beyond.variants.project import check_divisor
-from eleven_steps.beyond.variants.turn import Rope
+from eleven_steps.beyond.variants.rope import Rope
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Indexer(Part):
     size: int
     index_heads: int
     index_dim: int
-    does, apart = "rates tokens of x", "OtherSequence"
+    reason, excludes = "rates tokens of x", "OtherSequence"
 
     def learn(self, mha):  # noqa: D102
         width = mha.W_query.out_features if hasattr(mha, "W_query_up") else mha.d_in
@@ -63,7 +63,7 @@ class TopKeys(Indexer):
     """
 
     rope: Rope | None = None
-    turn = 3  # after window and padding, so that only visible keys are rated
+    order = 3  # after window and padding, so that only visible keys are rated
 
     def learn(self, mha):  # noqa: D102
         super().learn(mha)
@@ -75,7 +75,7 @@ class TopKeys(Indexer):
         queries = self.index_queries(call)
         keys = call.mha.index_norm(call.mha.W_index_key(call.x)).unsqueeze(1)
         if self.rope:
-            queries, keys = self.rope.turned(queries, call.end), self.rope.turned(keys, call.end)
+            queries, keys = self.rope.rotated(queries, call.end), self.rope.rotated(keys, call.end)
         (keys,) = call.change("index_keys", keys)
         return queries, keys
 
@@ -107,8 +107,8 @@ class TopBlocks(Part):
     index_dim: int
     local: int = 1
     rope: Rope | None = None
-    turn = 3
-    does, apart = "rates tokens of x", "OtherSequence"
+    order = 3
+    reason, excludes = "rates tokens of x", "OtherSequence"
 
     def check(self, mha):  # noqa: D102
         check_divisor(mha, "index_heads", self.index_heads)
@@ -126,7 +126,7 @@ class TopBlocks(Part):
         queries = mha.index_query_norm(queries)
         keys = mha.index_norm(mha.W_index_key(call.x)).unsqueeze(1)
         if self.rope:
-            queries, keys = self.rope.turned(queries, call.end), self.rope.turned(keys, call.end)
+            queries, keys = self.rope.rotated(queries, call.end), self.rope.rotated(keys, call.end)
         (keys,) = call.change("index_keys", keys)
         rates = (queries @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)
         rates = nn.functional.pad(rates, (0, -num_keys % self.block), value=-torch.inf)
