@@ -40,7 +40,6 @@ from helpers.attention import (
     MultiHeadAttentionWrapper,
 )
 from helpers.examples import load_example
-from helpers.table import show_table
 from helpers.trace import trace
 
 DATA = examples.DATA  # of the course

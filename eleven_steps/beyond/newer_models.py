@@ -18,16 +18,17 @@ Numbers = make_dataclass("Numbers", [(name, int, 0) for name in STORED["columns"
 
 @dataclass(frozen=True, kw_only=True)
 class Published(Numbers):
-    """One published model: sizes in the course's letters, and its changes; 0 means unchanged.
+    """Describe one published model: its sizes and its changes, where 0 means unchanged.
 
-    data/newer_models.toml says what each number means, and holds those of each model.
+    data/newer_models.toml explains each number. A model may have two kinds of layers: in_window
+    chooses those with a window, chunks or chosen blocks.
     """
 
     name: str
     source: str
 
     def kept_in(self, in_window: bool = False) -> int:
-        """Return how many numbers a cache keeps of one token in one layer, of either kind."""
+        """Return how many numbers one layer caches for each token, in a layer of either kind."""
         if self.latent_dim:
             index = self.index_dim * (2 if self.index_pool else 1)  # keys, and the weight of each
             return self.latent_dim + self.rope_dim + index
@@ -36,7 +37,7 @@ class Published(Numbers):
         return (1 if self.pool else 2) * few * features + index
 
     def heads_in(self, in_window: bool) -> tuple[int, int]:
-        """Return num_kv_heads and head_dim in a layer of the other kind, or of this one."""
+        """Return num_kv_heads and head_dim in a layer of either kind."""
         if in_window and self.window_head_dim:
             return self.window_kv_heads, self.window_head_dim
         return self.num_kv_heads, self.head_dim
@@ -44,8 +45,10 @@ class Published(Numbers):
     def kept_of(self, num_tokens: int, rolling: bool = True) -> int:
         """Return how many numbers all layers cache for a text.
 
-        rolling: layers with a window or chunks forget what these hide. Layers that borrow keep
-        nothing, those with a delta rule one table for each head.
+        Layers that borrow keys cache nothing, and those with a delta rule one table for each head.
+
+        Args:
+            rolling: whether layers with a window or chunks drop the tokens that these hide.
         """
         few, features = self.heads_in(True)
         total = self.delta_layers * few * features**2 - self.sharing * self.index_dim * num_tokens
@@ -77,7 +80,7 @@ class Published(Numbers):
         return {int(step): text for step, text in said.items() if text}
 
     def positions(self) -> str:
-        """Say how RoPE turns."""
+        """Describe the model's RoPE in a few words."""
         end = "first" if self.rope_first else "last"
         which = f" on the {end} {self.rope_width} features" * bool(self.rope_width)
         which += f" for {self.rope_percent} % of the features" * bool(self.rope_percent)
@@ -85,9 +88,10 @@ class Published(Numbers):
         return f"RoPE{which}, base {self.rope_base:,}" + f", {name} {self.factor}" * bool(name)
 
     def parts(self, in_window: bool = False, lender: variants.Lender | None = None) -> list[Part]:
-        """Return the parts of a layer, of one of the other kind or of this one.
+        """Return the parts of a layer of either kind.
 
-        lender: a part of the layer whose keys and values, or choice, this one borrows.
+        Args:
+            lender: a part of the layer whose keys and values, or choice, this one borrows.
         """
         in_window |= self.window_layers == self.num_layers  # then all layers have a window
         if in_window and self.delta_layers:
@@ -95,8 +99,7 @@ class Published(Numbers):
         few, _ = self.heads_in(in_window)
         still, sizes = self.temperature and not in_window, (self.latent_dim, self.rope_dim)
         borrowed = variants.BorrowedChoice if self.sharing else variants.BorrowedKeys
-        indexed = self.top_keys and not lender
-        blocks = self.top_blocks, self.block, self.index_heads, self.index_dim
+        indexed = (self.top_blocks and in_window) or (self.top_keys and not lender)
         every = [  # pairs: whether the model has the part, and the part
             (self.latent_dim, variants.Latent(*sizes, self.key_dim or None, (self.eps or 1) / 1e6)),
             (self.query_dim, variants.QueryLatent(self.query_dim)),
@@ -111,7 +114,6 @@ class Published(Numbers):
             (self.window and (in_window or self.pool), variants.Window(self.window)),
             (self.chunk and in_window, variants.Chunks(self.chunk)),
             (indexed, indexed and self.indexer()),
-            (self.top_blocks and in_window, variants.TopBlocks(*blocks, rope=self.rope())),
             (self.sinks, variants.Sinks()),
             (self.unscaled, variants.Unscaled()),
             (self.differential, variants.Differential()),
@@ -134,7 +136,7 @@ class Published(Numbers):
         return [*pools, variants.RotatedValues(self.rope(in_window)), ends]
 
     def rope(self, in_window: bool = False) -> variants.Rope:
-        """Return the RoPE part of a layer, of the other kind or of this one."""
+        """Return the RoPE part of a layer of either kind."""
         width, pairing = self.rope_width or None, variants.PAIRINGS[self.neighbours]
         if in_window and self.window_base:
             return variants.Rope(self.window_base, pairing, width, bool(self.rope_first))
@@ -147,21 +149,23 @@ class Published(Numbers):
         )[self.scaling]
         return variants.Rope(self.rope_base, pairing, width, bool(self.rope_first), scaling)
 
-    def indexer(self) -> variants.TopKeys | variants.TopPooledKeys:
+    def indexer(self) -> Part:
         """Return the part that chooses keys; RoPE, if there is any, rotates its first features."""
-        sizes = self.index_heads, self.index_dim
-        if self.index_pool:
-            pools = self.top_keys // self.index_pool
-            return variants.TopPooledKeys(pools, *sizes, self.index_pool)
-        pairing = variants.PAIRINGS[self.index_neighbours]
-        return variants.TopKeys(
-            self.top_keys, *sizes, replace(self.rope(), pairing=pairing, first=True)
+        sizes, pairing = (
+            (self.index_heads, self.index_dim),
+            variants.PAIRINGS[self.index_neighbours],
         )
+        if self.top_blocks:
+            return variants.TopBlocks(self.top_blocks, *sizes, self.rope(), self.block)
+        if pool := self.index_pool:
+            return variants.TopPooledKeys(self.top_keys // pool, *sizes, pool)
+        rope = replace(self.rope(), pairing=pairing, first=True)
+        return variants.TopKeys(self.top_keys, *sizes, rope)
 
     def build(
         self, context_length: int, in_window: bool = False, lender: variants.Lender | None = None
     ) -> VariantAttention:
-        """Return the attention of one layer, of the other kind or of this one, untrained."""
+        """Return the untrained attention of one layer of either kind."""
         sizes = self.d_model, self.d_model, context_length, 0.0, self.num_heads, bool(self.biases)
         parts, (_, head_dim) = self.parts(in_window, lender), self.heads_in(in_window)
         return VariantAttention(*sizes, parts, head_dim=head_dim, out_bias=bool(self.biases))

@@ -13,6 +13,7 @@ from eleven_steps.pictures.one_query import draw_running
 from eleven_steps.pictures.reading import Head, draw_arcs
 from eleven_steps.pictures.storage import draw_memory, draw_walk, storage
 from eleven_steps.pictures.svg import HEAD_COLOURS, Picture
+from eleven_steps.pictures.table import show_table
 from eleven_steps.pictures.tensors import Shown, draw_product, draw_tensors
 from eleven_steps.pictures.vectors import Arrow, draw_matrices, draw_vectors
 from eleven_steps.pictures.weights import draw_patterns, draw_weights, draw_words

@@ -1,6 +1,6 @@
 """Variants of MultiHeadAttention: parts that change one step, or a few, as newer models do.
 
-Every part is in a released model and has a row in bench/changes.toml. This room holds no whole
+Every part is in a released model, to which bench/prove.py proves it equal. This room holds no whole
 models, and nothing around attention.
 """
 
@@ -8,7 +8,7 @@ from eleven_steps.beyond.variants.alibi import Alibi, alibi_slopes, distances
 from eleven_steps.beyond.variants.cross_attention import OtherSequence
 from eleven_steps.beyond.variants.differential import Differential
 from eleven_steps.beyond.variants.gated_delta import Delta, delta_rule
-from eleven_steps.beyond.variants.gates import Gate, HeadGate
+from eleven_steps.beyond.variants.gates import Gate
 from eleven_steps.beyond.variants.gqa import GroupedHeads
 from eleven_steps.beyond.variants.kv_cache import Cache, LatentCache
 from eleven_steps.beyond.variants.linear_attention import Linear, State

@@ -31,7 +31,7 @@ class Pool(Part):
     overlap: bool = False
     order = 3  # after queries and keys are turned, before groups share
     reason = "needs all of x at once"
-    excludes = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys TopBlocks"
+    excludes = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys"
 
     def learn(self, mha):  # noqa: D102
         pooling(mha, "pool", self.size, mha.head_dim, self.overlap)

@@ -15,8 +15,7 @@ class Indexer(Part):
     """Hide all keys of a query but the `size` keys that a small indexer rates highest: step 6.
 
     The indexer has queries of its own heads and one key for each token, or for several. A key's
-    rate is the sum over those heads of a weight, made from x, times the product of query and key,
-    if above 0.
+    rate is the sum over those heads of relu(query @ key) times a weight that is made from x.
 
     Args:
         size: how many keys a query may see at most.
@@ -55,11 +54,11 @@ class Indexer(Part):
 
 @dataclass(frozen=True)
 class TopKeys(Indexer):
-    """Rate every token, and show the best ones.
+    """Rate every token, and show each query the tokens with the highest rates: step 6.
 
     Args:
         size, index_heads, index_dim: as in Indexer.
-        rope: turns the indexer's queries and keys, if given.
+        rope: rotates the indexer's queries and keys, if given.
     """
 
     rope: Rope | None = None
@@ -81,19 +80,17 @@ class TopKeys(Indexer):
 
 
 @dataclass(frozen=True)
-class TopBlocks(Part):
-    """Let each query choose size blocks of neighbouring keys, and hide all others: step 6.
+class TopBlocks(TopKeys):
+    """Show each query `size` blocks of neighbouring keys, and hide all others: step 6.
 
     A block's rate is the best product of the indexer's query with a key in it. Each head of the
     indexer chooses for a group of heads. The query's own block, and the local - 1 before it, are
     among the chosen.
 
     Args:
-        size: how many blocks of how many keys (block).
+        size, index_heads, index_dim, rope: as in TopKeys, but size counts blocks.
         block: keys in a block.
-        index_heads, index_dim: heads of the indexer, and the features of each.
         local: blocks that are always seen, the query's own first.
-        rope: turns the indexer's queries and keys, if given.
 
     Raises:
         ValueError: index_heads do not divide num_heads.
@@ -101,14 +98,8 @@ class TopBlocks(Part):
     Source: MiniMax-M3 (2026), as transformers' MiniMaxM3VLIndexer.
     """
 
-    size: int
-    block: int
-    index_heads: int
-    index_dim: int
+    block: int = 128
     local: int = 1
-    rope: Rope | None = None
-    order = 3
-    reason, excludes = "rates tokens of x", "OtherSequence"
 
     def check(self, mha):  # noqa: D102
         check_divisor(mha, "index_heads", self.index_heads)
@@ -119,15 +110,14 @@ class TopBlocks(Part):
         mha.index_query_norm = nn.RMSNorm(self.index_dim, eps=1e-6)
         mha.index_norm = nn.RMSNorm(self.index_dim, eps=1e-6)
 
+    def index_queries(self, call: Call) -> torch.Tensor:
+        """Return the indexer's normalised queries, (b, index_heads, num_tokens, index_dim)."""
+        return call.mha.index_query_norm(super().index_queries(call))
+
     def mask(self, call: Call, hidden):
         """Hide the blocks that a group of heads has not chosen: (b, num_heads, tokens, keys)."""
-        mha, (num_tokens, num_keys) = call.mha, hidden.shape[-2:]
-        queries = mha.W_index_query(call.x).unflatten(-1, (self.index_heads, -1)).transpose(1, 2)
-        queries = mha.index_query_norm(queries)
-        keys = mha.index_norm(mha.W_index_key(call.x)).unsqueeze(1)
-        if self.rope:
-            queries, keys = self.rope.rotated(queries, call.end), self.rope.rotated(keys, call.end)
-        (keys,) = call.change("index_keys", keys)
+        num_tokens, num_keys = hidden.shape[-2:]
+        queries, keys = self.index_vectors(call)
         rates = (queries @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)
         rates = nn.functional.pad(rates, (0, -num_keys % self.block), value=-torch.inf)
         rates = rates.unflatten(-1, (-1, self.block)).amax(dim=-1)  # one rate for each block
@@ -138,4 +128,5 @@ class TopBlocks(Part):
         best = rates.topk(min(self.size, rates.shape[-1]), dim=-1).indices
         left = torch.ones_like(rates, dtype=torch.bool).scatter(-1, best, False)
         left = left.repeat_interleave(self.block, dim=-1)[..., :num_keys]
-        return (hidden | left.repeat_interleave(mha.num_heads // self.index_heads, dim=1),)
+        group = call.mha.num_heads // self.index_heads
+        return (hidden | left.repeat_interleave(group, dim=1),)
