@@ -118,7 +118,7 @@ def model_proof(name: str, kind: str) -> ModelProof:
     delta = model.delta_layers > 0 and kind == "window"
     if not (model.pool or kind == "borrowing" or delta):
         cache = LatentCache if model.latent_dim else Cache
-    last = ("Linear" if model.eps else "Delta") * delta
+    last = "Delta" * delta
     return ModelProof(name, RELEASED[name].model + last, kind=kind, cache=cache)
 
 

@@ -48,8 +48,6 @@ PARTS = {
     "temperature": ([Temperature(0.5, 3)], 4),
     "chunks": ([Chunks(3)], 6),
     "unscaled": ([Unscaled()], 7),
-    "blocks": ([TopBlocks(2, 3, 4, Rope(width=2), block=2)], 6),
-    "pooled keys": ([TopPooledKeys(1, 3, 4, 2)], 6),
     "few pairs": ([Rope(scaling=FirstPairs(0.5))], 4),
     "delta": ([Delta()], 2),
     "pools": ([Rope(), Window(2), Pool(3)], 4),

@@ -21,7 +21,7 @@ class Published(Numbers):
     """Describe one published model: its sizes and its changes, where 0 means unchanged.
 
     data/newer_models.toml explains each number. A model may have two kinds of layers: in_window
-    chooses those with a window, chunks or chosen blocks.
+    chooses those with a window or chunks.
     """
 
     name: str
@@ -30,11 +30,9 @@ class Published(Numbers):
     def kept_in(self, in_window: bool = False) -> int:
         """Return how many numbers one layer caches for each token, in a layer of either kind."""
         if self.latent_dim:
-            index = self.index_dim * (2 if self.index_pool else 1)  # keys, and the weight of each
-            return self.latent_dim + self.rope_dim + index
-        index = self.index_dim if self.top_blocks and in_window else 0
+            return self.latent_dim + self.rope_dim + self.index_dim
         few, features = self.heads_in(in_window)
-        return (1 if self.pool else 2) * few * features + index
+        return (1 if self.pool else 2) * few * features
 
     def heads_in(self, in_window: bool) -> tuple[int, int]:
         """Return num_kv_heads and head_dim in a layer of either kind."""
@@ -95,13 +93,13 @@ class Published(Numbers):
         """
         in_window |= self.window_layers == self.num_layers  # then all layers have a window
         if in_window and self.delta_layers:
-            return [variants.Delta(self.delta_bound or None)]
+            return [variants.Delta()]
         few, _ = self.heads_in(in_window)
         still, sizes = self.temperature and not in_window, (self.latent_dim, self.rope_dim)
         borrowed = variants.BorrowedChoice if self.sharing else variants.BorrowedKeys
-        indexed = (self.top_blocks and in_window) or (self.top_keys and not lender)
+        indexed = self.top_keys and not lender
         every = [  # pairs: whether the model has the part, and the part
-            (self.latent_dim, variants.Latent(*sizes, self.key_dim or None, (self.eps or 1) / 1e6)),
+            (self.latent_dim, variants.Latent(*sizes, self.key_dim or None)),
             (self.query_dim, variants.QueryLatent(self.query_dim)),
             (few < self.num_heads, variants.GroupedHeads(few)),
             (self.same_values and not (in_window and not self.pool), variants.KeysAsValues()),
@@ -149,18 +147,11 @@ class Published(Numbers):
         )[self.scaling]
         return variants.Rope(self.rope_base, pairing, width, bool(self.rope_first), scaling)
 
-    def indexer(self) -> Part:
+    def indexer(self) -> variants.TopKeys:
         """Return the part that chooses keys; RoPE, if there is any, rotates its first features."""
-        sizes, pairing = (
-            (self.index_heads, self.index_dim),
-            variants.PAIRINGS[self.index_neighbours],
-        )
-        if self.top_blocks:
-            return variants.TopBlocks(self.top_blocks, *sizes, self.rope(), self.block)
-        if pool := self.index_pool:
-            return variants.TopPooledKeys(self.top_keys // pool, *sizes, pool)
+        pairing = variants.PAIRINGS[self.index_neighbours]
         rope = replace(self.rope(), pairing=pairing, first=True)
-        return variants.TopKeys(self.top_keys, *sizes, rope)
+        return variants.TopKeys(self.top_keys, self.index_heads, self.index_dim, rope)
 
     def build(
         self, context_length: int, in_window: bool = False, lender: variants.Lender | None = None

@@ -16,7 +16,7 @@ from eleven_steps.beyond.variants.masks import Chunks, Full, Padding, Window
 from eleven_steps.beyond.variants.mla import Latent, QueryLatent
 from eleven_steps.beyond.variants.module import Call, Part, VariantAttention
 from eleven_steps.beyond.variants.norms import Norm, ValueNorm
-from eleven_steps.beyond.variants.pooled_keys import GroupedOut, Pool, TopPooledKeys, TopPools
+from eleven_steps.beyond.variants.pooled_keys import GroupedOut, Pool, TopPools
 from eleven_steps.beyond.variants.rope import PAIRINGS, Rope, rotate
 from eleven_steps.beyond.variants.rope_scaling import (
     FirstPairs,
@@ -32,4 +32,4 @@ from eleven_steps.beyond.variants.shared_kv import (
     RotatedValues,
 )
 from eleven_steps.beyond.variants.softmax import Cap, Sinks, Temperature, Unscaled
-from eleven_steps.beyond.variants.sparse import TopBlocks, TopKeys
+from eleven_steps.beyond.variants.sparse import TopKeys

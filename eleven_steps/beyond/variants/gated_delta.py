@@ -19,15 +19,10 @@ class Delta(Part):
     have corrected. A weight may be negative. Before, a short convolution mixes each feature with
     that of the three tokens before; after, each head is normed and gated.
 
-    Args:
-        bound: at least exp(-bound) of a feature is left after each token, as in GLM-5.3-Flash
-            (2026); any share if None.
-
     Source: Kimi Delta Attention, KDA, of "Kimi Linear" (2025), as transformers'
     KimiLinearDeltaAttention; "Gated Delta Networks" (2024).
     """
 
-    bound: float | None = None
     reason, excludes = "replaces steps 2 to 10 and needs all of x at once", "Part"
 
     def learn(self, mha):  # noqa: D102
@@ -82,10 +77,8 @@ class Delta(Part):
         """Return the logarithm of each feature's decay, (b, num_heads, tokens, head_dim)."""
         mha = call.mha
         asked = (mha.W_fade(call.x) + mha.fade_bias).unflatten(-1, (mha.num_heads, -1))
-        asked, speed = asked.transpose(1, 2), mha.fade_log.exp()[:, None, None]
-        if self.bound is None:
-            return -speed * nn.functional.softplus(asked)
-        return -self.bound * torch.sigmoid(speed * asked)
+        speed = mha.fade_log.exp()[:, None, None]
+        return -speed * nn.functional.softplus(asked.transpose(1, 2))
 
 
 def faded(one: torch.Tensor, other: torch.Tensor, fades: torch.Tensor) -> torch.Tensor:

@@ -63,11 +63,8 @@ class State(Part):
     kept: torch.Tensor | None = field(default=None, init=False, repr=False)
     past: int = field(default=0, init=False)  # tokens read so far
     order = 9  # last, so that the table gets the final keys and values
-    reason, needs, excludes = (
-        "stores one sum over all tokens",
-        "Linear",
-        "Cache Alibi Window Padding",
-    )
+    reason, needs = "stores one sum over all tokens", "Linear"
+    excludes = "Cache Alibi Window Padding"
 
     def transpose(self, call: Call, queries, keys, values):
         """Store the tensors that step 8 needs: (b, num_heads, num_tokens, head_dim) each."""

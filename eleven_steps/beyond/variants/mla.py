@@ -19,7 +19,6 @@ class Latent(Part):
         latent_dim: features of the latent.
         rope_dim: features that carry the position; 0 for none.
         key_dim: features of each head's keys that are made from a latent; head_dim if None.
-        eps: of the norm of latents, and of a QueryLatent's.
 
     Source: multi-head latent attention, MLA, of "DeepSeek-V2" (2024), section 2.1.
     """
@@ -27,7 +26,6 @@ class Latent(Part):
     latent_dim: int
     rope_dim: int = 0
     key_dim: int | None = None
-    eps: float = 1e-6
     reason, excludes = "makes keys for every head", "GroupedHeads"
 
     def learn(self, mha):  # noqa: D102
@@ -35,7 +33,7 @@ class Latent(Part):
         mha.key_dim = keys // mha.num_heads + self.rope_dim
         mha.W_query = nn.Linear(mha.d_in, mha.num_heads * mha.key_dim, bias=bias)
         mha.W_down = nn.Linear(mha.d_in, self.latent_dim + self.rope_dim, bias=bias)
-        mha.latent_norm = nn.RMSNorm(self.latent_dim, eps=self.eps)
+        mha.latent_norm = nn.RMSNorm(self.latent_dim, eps=1e-6)
         mha.W_key, mha.W_value = (nn.Linear(self.latent_dim, n, bias) for n in (keys, mha.d_out))
 
     def project(self, call: Call):
@@ -63,10 +61,10 @@ class QueryLatent(Part):
     reason, needs = "makes queries only", "Latent KeysAsValues"
 
     def learn(self, mha):  # noqa: D102
-        bias, eps = mha.W_query.bias is not None, getattr(mha.part(Latent), "eps", 1e-6)
+        bias = mha.W_query.bias is not None
         mha.W_query_up = nn.Linear(self.query_dim, mha.W_query.out_features, bias=bias)
         mha.W_query = nn.Linear(mha.d_in, self.query_dim, bias=bias)
-        mha.query_latent_norm = nn.RMSNorm(self.query_dim, eps=eps)
+        mha.query_latent_norm = nn.RMSNorm(self.query_dim, eps=1e-6)
 
     def project_queries(self, call: Call, latents):
         """Make queries from the latents (b, num_tokens, query_dim) of W_query."""

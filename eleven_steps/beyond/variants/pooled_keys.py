@@ -31,7 +31,7 @@ class Pool(Part):
     overlap: bool = False
     order = 3  # after queries and keys are turned, before groups share
     reason = "needs all of x at once"
-    excludes = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys"
+    excludes = "Cache Padding OtherSequence Full Alibi Linear TopKeys"
 
     def learn(self, mha):  # noqa: D102
         pooling(mha, "pool", self.size, mha.head_dim, self.overlap)
@@ -113,53 +113,6 @@ class TopPools(Indexer):
         tokens, waiting = hidden.tensor_split([call.end], dim=-1)
         (left,) = super().mask(call, waiting)
         return (torch.cat([tokens.expand(*left.shape[:-1], -1), left], dim=-1),)
-
-
-@dataclass(frozen=True)
-class TopPooledKeys(Indexer):
-    """Show each query the tokens of the pools that an indexer rates highest: step 6.
-
-    Only the indexer's keys are pooled, as Pool does it: steps 5 to 8 meet each token by itself.
-    Tokens after the last pool that a query has read to its end are seen as well.
-
-    Args:
-        size: how many pools a query may choose.
-        index_heads, index_dim: as in Indexer.
-        pool: how many tokens are rated as one.
-
-    Source: GLM-5.3-Flash (2026), as transformers' Glm5NextTextIndexer.
-    """
-
-    pool: int
-    order = 3
-    reason, excludes = "pools x from its first token on", "OtherSequence Padding"
-
-    def learn(self, mha):  # noqa: D102
-        super().learn(mha)
-        for name in ("W_index_key", "W_index_gate"):
-            setattr(mha, name, nn.Linear(mha.d_in, self.index_dim, bias=False))
-        mha.index_norm = nn.LayerNorm(self.index_dim, eps=1e-6)
-        mha.index_bias = nn.Parameter(torch.zeros(self.pool, self.index_dim))
-
-    def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return index_queries, and pools of all keys so far, (b, 1, pools, index_dim)."""
-        mha = call.mha
-        keys, rates = mha.index_norm(mha.W_index_key(call.x)), mha.W_index_gate(call.x)
-        (kept,) = call.change("index_keys", torch.cat([keys, rates], dim=-1).unsqueeze(1))
-        whole = kept[:, :, : call.end // self.pool * self.pool].unflatten(2, (-1, self.pool))
-        keys, rates = whole.chunk(2, dim=-1)  # (b, 1, pools, pool, index_dim) each
-        weights = (rates + mha.index_bias).softmax(dim=3)
-        return self.index_queries(call), (weights * keys).sum(dim=3)
-
-    def mask(self, call: Call, hidden):
-        """Hide the tokens of all other pools: (b, 1, num_tokens, num_keys)."""
-        num_tokens, num_keys = hidden.shape[-2:]
-        (left,) = super().mask(call, hidden[..., self.pool - 1 :: self.pool])  # by last token
-        left = left.repeat_interleave(self.pool, dim=-1)
-        left = nn.functional.pad(left, (0, num_keys % self.pool), value=True)
-        keys = torch.arange(num_keys, device=hidden.device)
-        begun = (keys[num_keys - num_tokens :, None] + 1) // self.pool == keys // self.pool
-        return (hidden | (left & ~begun),)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.gqa import check_divisor
 from eleven_steps.beyond.variants.module import Call, Part
 from eleven_steps.beyond.variants.rope import Rope
 
@@ -77,56 +76,3 @@ class TopKeys(Indexer):
             queries, keys = self.rope.rotated(queries, call.end), self.rope.rotated(keys, call.end)
         (keys,) = call.change("index_keys", keys)
         return queries, keys
-
-
-@dataclass(frozen=True)
-class TopBlocks(TopKeys):
-    """Show each query `size` blocks of neighbouring keys, and hide all others: step 6.
-
-    A block's rate is the best product of the indexer's query with a key in it. Each head of the
-    indexer chooses for a group of heads. The query's own block, and the local - 1 before it, are
-    among the chosen.
-
-    Args:
-        size, index_heads, index_dim, rope: as in TopKeys, but size counts blocks.
-        block: keys in a block.
-        local: blocks that are always seen, the query's own first.
-
-    Raises:
-        ValueError: index_heads do not divide num_heads.
-
-    Source: MiniMax-M3 (2026), as transformers' MiniMaxM3VLIndexer.
-    """
-
-    block: int = 128
-    local: int = 1
-
-    def check(self, mha):  # noqa: D102
-        check_divisor(mha, "index_heads", self.index_heads)
-
-    def learn(self, mha):  # noqa: D102
-        mha.W_index_query = nn.Linear(mha.d_in, self.index_heads * self.index_dim, bias=False)
-        mha.W_index_key = nn.Linear(mha.d_in, self.index_dim, bias=False)
-        mha.index_query_norm = nn.RMSNorm(self.index_dim, eps=1e-6)
-        mha.index_norm = nn.RMSNorm(self.index_dim, eps=1e-6)
-
-    def index_queries(self, call: Call) -> torch.Tensor:
-        """Return the indexer's normalised queries, (b, index_heads, num_tokens, index_dim)."""
-        return call.mha.index_query_norm(super().index_queries(call))
-
-    def mask(self, call: Call, hidden):
-        """Hide the blocks that a group of heads has not chosen: (b, num_heads, tokens, keys)."""
-        num_tokens, num_keys = hidden.shape[-2:]
-        queries, keys = self.index_vectors(call)
-        rates = (queries @ keys.transpose(2, 3)).masked_fill(hidden, -torch.inf)
-        rates = nn.functional.pad(rates, (0, -num_keys % self.block), value=-torch.inf)
-        rates = rates.unflatten(-1, (-1, self.block)).amax(dim=-1)  # one rate for each block
-        blocks = torch.arange(rates.shape[-1], device=rates.device)
-        own = torch.arange(call.end - num_tokens, call.end, device=rates.device) // self.block
-        back = own[:, None] - blocks  # (num_tokens, blocks)
-        rates = rates.masked_fill((back >= 0) & (back < self.local), torch.inf)
-        best = rates.topk(min(self.size, rates.shape[-1]), dim=-1).indices
-        left = torch.ones_like(rates, dtype=torch.bool).scatter(-1, best, False)
-        left = left.repeat_interleave(self.block, dim=-1)[..., :num_keys]
-        group = call.mha.num_heads // self.index_heads
-        return (hidden | left.repeat_interleave(group, dim=1),)
