@@ -192,11 +192,7 @@ def table_of_steps(models: Sequence[Published]) -> str:
 
 
 def show_change(step: str, kind: type[Part]) -> str:
-    """Return the lines of a step, and how a part replaces (-, +) or extends them.
-
-    Raises:
-        ValueError: there is no such step, or the part does not change it.
-    """
+    """Return the lines of a step, and how a part replaces (-, +) or extends them."""
     if not hasattr(kind, step):
         raise ValueError(f"{kind.__name__} does not change step {step!r}")
     own = step in REPLACED

@@ -75,14 +75,13 @@ class Processes:
             dictionaries of such.
 
         Raises:
-            TypeError: it is no function that can be sent.
+            TypeError: the function cannot be sent.
             ValueError: there are not as many shares as processes.
             RuntimeError: a process ended, raised, or did not answer in time: all have ended then.
         """
         if shares is not None and len(shares) != self.num_processes:
             raise ValueError(
-                f"shares has {len(shares)} entries for {self.num_processes} processes: "
-                f"one each is expected"
+                f"{len(shares)} shares: one for each of {self.num_processes} processes"
             )
         if not self.running:
             raise RuntimeError(f"these processes have ended: start Processes({self.num_processes})")

@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_map
 
 
 def send(stream: BinaryIO, content: Any) -> None:
-    """Write one message."""
+    """Write a message to a stream: its length in eight bytes, then its content."""
     held = io.BytesIO()
     torch.save(content, held)
     stream.write(struct.pack("!Q", held.tell()) + held.getbuffer())
@@ -32,7 +32,7 @@ def send(stream: BinaryIO, content: Any) -> None:
 
 
 def receive(stream: BinaryIO, **how: Any) -> Any:
-    """Return the next message; raise EOFError when the pipe is closed."""
+    """Read the next message from a stream; raise EOFError when the pipe is closed."""
     head = stream.read(8)
     if len(head) < 8:
         raise EOFError
@@ -44,7 +44,7 @@ def receive(stream: BinaryIO, **how: Any) -> Any:
 
 
 class Printed(io.TextIOBase):
-    """Forward what a function prints, line by line, apart from the answers."""
+    """Forward what a function prints, line by line, among the answers."""
 
     def __init__(self, answers: BinaryIO):
         self.answers, self.rest = answers, ""

@@ -1,4 +1,4 @@
-"""ALiBi: a penalty on each score that grows with the distance (step 5)."""
+"""ALiBi: a price on each score that grows with the distance (step 5)."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,8 @@ class Alibi(Part):
     """Subtract from each score its distance times a slope of the head: step 5.
 
     Source: "Train Short, Test Long: Attention with Linear Biases Enables Input Length
-    Extrapolation" (2021), section 3. Step 7 divides the scores, not the price: hence the root.
+    Extrapolation" (2021), section 3. Step 7 divides by sqrt(head_dim): the price is multiplied by
+    it before.
     """
 
     order = 1  # after a cap, which does not apply to the distance
@@ -30,11 +31,8 @@ class Alibi(Part):
 def alibi_slopes(num_heads: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Return the slope of ALiBi for each head, (num_heads,).
 
-    Powers of 2 from 2 ** (-8 / n) to 2 ** -8, where n heads are a power of 2; else every second of
-    twice as many first, as ALiBi's own code picks them.
-
-    Raises:
-        TypeError, ValueError: num_heads is no positive int.
+    If the number n of heads is a power of 2, they are powers of 2, from 2 ** (-8 / n) to 2 ** -8.
+    For other numbers they are picked from twice as many, as in ALiBi's own code.
     """
     check_sizes(num_heads=num_heads)
     above = 1 << (num_heads - 1).bit_length()  # the next power of 2
@@ -46,7 +44,7 @@ def alibi_slopes(num_heads: int, dtype: torch.dtype = torch.float32) -> torch.Te
 def distances(num_tokens: int, num_keys: int, device: torch.device | None = None) -> torch.Tensor:
     """Return how many tokens each key is before each query, (num_tokens, num_keys).
 
-    The queries are the last num_tokens of the keys' tokens. Below 0 a key comes later.
+    The queries belong to the last num_tokens keys. A negative distance means that the key is later.
     """
     keys = torch.arange(num_keys, device=device)
     return keys[num_keys - num_tokens :, None] - keys

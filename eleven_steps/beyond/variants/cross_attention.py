@@ -11,14 +11,11 @@ from eleven_steps.beyond.variants.module import Call, Part
 class OtherSequence(Part):
     """Make keys and values from a second sequence: cross attention, steps 2 and 6.
 
-    Queries come from x, keys and values from other, and nothing of other is hidden: it is no later
-    and no earlier than x. Padding(is_padding) beside it speaks of other's tokens.
+    Queries come from x, keys and values from other. No token of other is hidden, because it is
+    neither earlier nor later than x. With Padding(is_padding), is_padding marks other's tokens.
 
     Args:
         other: (b, num_keys, d_in), as many sequences as x has.
-
-    Raises:
-        ValueError: other does not fit.
 
     Source: "Attention Is All You Need" (2017), section 3.2.3, encoder-decoder attention.
     """

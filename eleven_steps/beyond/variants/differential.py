@@ -13,14 +13,11 @@ from eleven_steps.beyond.variants.module import Call, Part
 class Differential(Part):
     """Subtract from each head a learned share of its partner head: steps 4 and 8.
 
-    Head i has head i + num_heads / 2 as its partner. Both mix the same values, those of both, twice
-    as wide; what the two find alike is noise, and goes.
+    Head i has head i + num_heads / 2 as its partner. Both attend to the values of both, twice as
+    wide. What the two contexts have in common counts as noise, and is subtracted.
 
     Args:
-        layer: the layer's number from 0 on: later layers take away more from the start.
-
-    Raises:
-        ValueError: num_heads is odd, or heads share keys so that partners have the same.
+        layer: the layer's number, from 0: before training, later layers subtract more.
 
     Source: "Differential Transformer" (2024), as transformers' DiffLlamaAttention.
     """

@@ -14,10 +14,10 @@ LAYERS = ("query", "key", "value")
 class Delta(Part):
     """Compute attention by the gated delta rule, with one decay per feature: steps 2 to 10.
 
-    What delta_rule reads token by token is written here as weights, so that all eleven steps are
-    there: step 5 fades scores feature by feature, and step 7 takes from each key what later keys
-    have corrected. A weight may be negative. Before, a short convolution mixes each feature with
-    that of the three tokens before; after, each head is normed and gated.
+    What delta_rule computes token by token is computed here with weights, so that all eleven steps
+    remain: scores decay feature by feature in step 5, and step 7 subtracts from the weight of each
+    key what later keys have corrected. A weight may be negative. Step 2 also convolves each feature
+    over four tokens, and step 10 normalises and gates each head.
 
     Source: Kimi Delta Attention, KDA, of "Kimi Linear" (2025), as transformers'
     KimiLinearDeltaAttention; "Gated Delta Networks" (2024).
@@ -82,10 +82,10 @@ class Delta(Part):
 
 
 def faded(one: torch.Tensor, other: torch.Tensor, fades: torch.Tensor) -> torch.Tensor:
-    """Return products of tokens of `one` and `other` with the decay between them; 0 after it.
+    """Return products of each token of `one` with the earlier tokens of `other`, decayed.
 
-    All three are (b, num_heads, tokens, head_dim); differences of sums stay small where quotients
-    of products would not.
+    All three are (b, num_heads, tokens, head_dim). Logarithms are subtracted, because quotients of
+    products could overflow.
     """
     total = fades.cumsum(dim=2)
     between = total.unsqueeze(3) - total.unsqueeze(2)  # (b, num_heads, tokens, tokens, head_dim)

@@ -13,9 +13,6 @@ class GroupedHeads(Part):
 
     W_key and W_value make num_kv_heads heads only. num_kv_heads=1 is multi-query attention.
 
-    Raises:
-        ValueError: num_kv_heads does not divide num_heads.
-
     Source: "Fast Transformer Decoding: One Write-Head is All You Need" (2019) for one head, "GQA:
     Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints" (2023).
     """

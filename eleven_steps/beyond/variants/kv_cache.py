@@ -11,9 +11,9 @@ from eleven_steps.beyond.variants.module import Call, Part
 class Cache(Part):
     """Cache keys and values, so that only new tokens go through the module: steps 4 and 6.
 
-    x then holds the tokens that are new. Each forward adds to the cache, also under trace. A new
-    sequence needs a new Cache. Step 6 cuts the mask's rows for the new tokens out of the same
-    context_length x context_length mask: the queries stand at the end of longer keys.
+    x then holds only the new tokens. Each forward adds to the cache, also under trace. A new
+    sequence needs a new Cache. Step 6 takes the rows of the new tokens from the same mask as ever,
+    because the queries belong to the last keys.
     """
 
     # Keys and values of earlier calls, each (b, num_kv_heads, past, head_dim).

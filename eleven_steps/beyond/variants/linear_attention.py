@@ -13,17 +13,14 @@ from eleven_steps.beyond.variants.module import Call, Part
 class Linear(Part):
     """Use the scores themselves as weights, without softmax and scale: steps 4, 7 and 10.
 
-    A bend (SiLU) of queries, keys and values and a norm of what the heads bring keep numbers in
-    bounds in the softmax's place. What lies back counts less with each token.
+    Instead of the softmax, SiLU on queries, keys and values and a norm of the context keep numbers
+    bounded. Weights decay with the distance.
 
     Args:
-        decays: for each head, the price of a token of distance: a weight is multiplied by
-            exp(-price * distance). ALiBi takes the same from a score, before the softmax.
+        decays: one number for each head: a weight is multiplied by exp(-decay * distance). ALiBi
+            subtracts the same from a score, before the softmax.
 
-    Raises:
-        ValueError: there are not as many decays as heads.
-
-    Source: "Transformers are RNNs" (2020); bend, norm and decay as in the lightning attention of
+    Source: "Transformers are RNNs" (2020); SiLU, norm and decay as in the lightning attention of
     MiniMax-01 (2025), transformers' MiniMaxLightningAttention.
     """
 
@@ -37,7 +34,7 @@ class Linear(Part):
         mha.context_norm = nn.RMSNorm(mha.d_out, eps=1e-6)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Apply a function to each feature of all three, (b, num_heads, num_tokens, head_dim)."""
+        """Apply SiLU to each feature of all three, (b, num_heads, num_tokens, head_dim)."""
         return tuple(map(nn.functional.silu, (queries, keys, values)))
 
     def softmax(self, call: Call, scaled):
@@ -53,10 +50,10 @@ class Linear(Part):
 
 @dataclass(eq=False)
 class State(Part):
-    """Store one table for each head instead of keys and values: the sum of key times value.
+    """Cache one table for each head instead of keys and values: the sum of key times value.
 
-    It needs Linear. x holds the new tokens: they take the eleven steps among themselves, and the
-    table replaces all tokens before them. A new sequence needs a new State.
+    x holds the new tokens, which attend to each other as usual; the table replaces all tokens
+    before them. A new sequence needs a new State.
     """
 
     # (b, num_heads, head_dim, head_dim), whatever the number of tokens

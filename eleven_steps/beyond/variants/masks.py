@@ -52,15 +52,11 @@ class Chunks(Part):
 class Padding(Part):
     """Hide padding, the tokens that fill up short sequences at either end: step 6.
 
-    A query that would see no key at all, as padding on the left does, sees all instead: softmax
-    over nothing is NaN. What comes out at padded tokens means nothing.
+    A query that would see no key at all, such as padding on the left, sees all of them, because a
+    softmax over nothing is NaN. The output at padded tokens has no meaning.
 
     Args:
-        is_padding: (b, tokens), True where a token is filling; as many tokens as there are keys, or
-            more, of which the first count.
-
-    Raises:
-        TypeError, ValueError: is_padding is not boolean, does not fit, or is True all along.
+        is_padding: (b, tokens), True for padding; at least as many tokens as there are keys.
     """
 
     is_padding: torch.Tensor

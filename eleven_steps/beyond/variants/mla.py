@@ -12,13 +12,13 @@ from eleven_steps.beyond.variants.module import Call, Part
 class Latent(Part):
     """Make keys and values from one small latent for each token: step 2.
 
-    With rope_dim, rope_dim features join each query and key; the key's are the same for all heads.
-    Rope(width=rope_dim) turns them, and leaves alone what is made from latents.
+    Each query and key also gets rope_dim features that Rope(width=rope_dim) rotates; those of a key
+    are the same for all heads.
 
     Args:
         latent_dim: features of the latent.
         rope_dim: features that carry the position; 0 for none.
-        key_dim: features of each head's keys that are made from a latent; head_dim if None.
+        key_dim: features of each head's keys that are made from a latent, head_dim by default.
 
     Source: multi-head latent attention, MLA, of "DeepSeek-V2" (2024), section 2.1.
     """
@@ -51,7 +51,7 @@ class Latent(Part):
 class QueryLatent(Part):
     """Make queries from a latent of their own, with Latent or KeysAsValues: step 2.
 
-    It is not kept: it saves weights, 3 of 4 in DeepSeek-V3.
+    No cache stores this latent. It saves weights, 3 of 4 in DeepSeek-V3.
 
     Source: as Latent, section 2.1.2.
     """

@@ -22,7 +22,8 @@ class Part:
 
     project and softmax (REPLACED) replace their step. transpose, scores, mask, scaled (step 7,
     before the softmax), context and combine add to theirs. Learned layers of a part belong to the
-    module, so that parts hold numbers only.
+    module, so that parts hold numbers only. TypeError and ValueError, raised as the module is built
+    or called, say which number of a part does not fit.
     """
 
     order: ClassVar[int] = 0  # parts act in the order of these numbers within a step
@@ -32,26 +33,23 @@ class Part:
     reason: ClassVar[str] = ""  # what it does, as an error about needs and excludes says
 
     def check(self, mha: "VariantAttention") -> None:
-        """Raise if the part does not fit mha."""
+        """Raise if the part does not fit the module."""
 
     def learn(self, mha: "VariantAttention") -> None:
-        """Give mha the layers that the part needs."""
+        """Add the layers that the part needs to the module."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Hold one call of forward: the module, its x, and the number of tokens so far, x included.
-
-    A part may store notes in it for a later step.
-    """
+    """Hold what parts need to know about one call of forward."""
 
     mha: "VariantAttention"
     x: torch.Tensor
-    end: int
-    notes: dict = field(default_factory=dict)
+    end: int  # the number of tokens so far, those of x included
+    notes: dict = field(default_factory=dict)  # what a part stores for a later step
 
     def change(self, step: str, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the tensors of a step after each part has changed them, in order."""
+        """Let each part change the tensors of a step, in order, and return them."""
         for part in self.mha.parts:
             if hasattr(part, step):
                 tensors = getattr(part, step)(self, *tensors)
@@ -61,8 +59,7 @@ class Call:
 class VariantAttention(MultiHeadAttention):
     """Compute MultiHeadAttention's eleven steps, some of them changed by parts.
 
-    Without parts it is MultiHeadAttention, number for number. Its weights are that class's, and
-    those that parts add.
+    Without parts it equals MultiHeadAttention, number for number. Parts may add weights.
 
     Args:
         d_in, d_out, context_length, dropout, num_heads, qkv_bias: as in MultiHeadAttention.
@@ -109,14 +106,11 @@ class VariantAttention(MultiHeadAttention):
         """Return a module with more parts that shares all weights, for one sequence or call.
 
         Raises:
-            TypeError, ValueError: as for the parts of a new module; or a part has weights.
+            ValueError: a part has weights of its own, or does not fit.
         """
         for part in parts:
             if isinstance(part, Part) and type(part).learn is not Part.learn:
-                raise ValueError(
-                    f"{part} has weights of its own: it is expected among the parts that the "
-                    f"module is built with"
-                )
+                raise ValueError(f"{part} has weights of its own: build the module with it")
         twin = copy.copy(self)
         twin.parts = in_order([*self.parts, *parts])
         for part in twin.parts:
@@ -130,11 +124,10 @@ class VariantAttention(MultiHeadAttention):
     def forward(
         self, x: torch.Tensor, record: Callable[..., None] = record_nothing
     ) -> torch.Tensor:
-        """Compute out (b, num_tokens, d_out) of x (b, num_tokens, d_in) in eleven steps.
+        """Take x (b, num_tokens, d_in) through the eleven steps to out (b, num_tokens, d_out).
 
-        num_keys, the tokens that keys come from, is num_tokens unless a part brings others.
-
-        Args and errors as in MultiHeadAttention, and what the parts raise.
+        num_keys, the tokens that keys come from, is num_tokens unless a part brings others. Args
+        and errors as in MultiHeadAttention.
         """
         # 1 shape
         check_input(x, self.W_query, self.context_length)
@@ -200,11 +193,11 @@ class VariantAttention(MultiHeadAttention):
         return out
 
     def project(self, call: Call) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return queries, keys and values as the lecture does, (b, num_tokens, features) each."""
+        """Project x to queries, keys and values, (b, num_tokens, features) each."""
         return self.W_query(call.x), self.W_key(call.x), self.W_value(call.x)
 
     def softmax(self, call: Call, scaled: torch.Tensor) -> torch.Tensor:
-        """Return weights as the lecture does, from scores (b, num_heads, num_tokens, num_keys)."""
+        """Turn scores (b, num_heads, num_tokens, num_keys) into weights."""
         return torch.softmax(scaled, dim=-1)
 
     def extra_repr(self) -> str:

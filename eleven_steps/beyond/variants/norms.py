@@ -41,9 +41,6 @@ class ValueNorm(Part):
     Args:
         as_keys: whether they take the learned numbers of Norm's keys; none otherwise.
 
-    Raises:
-        ValueError: as_keys is set, and the module has no Norm.
-
     Source: Gemma 4 (2026); as_keys for DeepSeek-V4 (2026), whose keys are its values.
     """
 

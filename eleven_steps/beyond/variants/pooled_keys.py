@@ -29,7 +29,7 @@ class Pool(Part):
 
     size: int
     overlap: bool = False
-    order = 3  # after queries and keys are turned, before groups share
+    order = 3  # after rotation, before groups repeat heads
     reason = "needs all of x at once"
     excludes = "Cache Padding OtherSequence Full Alibi Linear TopKeys"
 
@@ -122,9 +122,6 @@ class GroupedOut(Part):
     Args:
         groups: how many groups the heads form, neighbours together.
         rank: features that each group passes on.
-
-    Raises:
-        ValueError: groups do not divide num_heads.
 
     Source: DeepSeek-V4 (2026), as transformers' DeepseekV4GroupedLinear.
     """

@@ -16,17 +16,12 @@ class Rope(Part):
     """Rotate queries and keys by position, so that scores depend on distance (RoPE): step 4.
 
     Args:
-        base: pair p of P turns by base ** (-p / P) radians a token.
-        pairing: which two features turn together: "halves", feature p and p + P, or "neighbours",
-            2 p and 2 p + 1. Weights trained with one are wrong with the other.
-        width: the last so many features of a head turn, below 1 that share of them; all unless
-            given.
-        first: the first width features turn instead.
-        scaling: how positions are stretched for longer texts: a LinearScaling, Llama3Scaling or
-            YarnScaling.
-
-    Raises:
-        TypeError, ValueError: pairing is unknown, base not positive, or width odd or too large.
+        base: pair p of P is rotated by base ** (-p / P) radians per token.
+        pairing: which two features form a pair: "halves", p and p + P, or "neighbours", 2 p and
+            2 p + 1. Weights trained with one are wrong with the other.
+        width: how many features of a head are rotated, or below 1 which share of them.
+        first: whether these are the first features of a head, not the last.
+        scaling: stretches positions for longer texts, as LinearScaling or YarnScaling do.
 
     Source: "RoFormer: Enhanced Transformer with Rotary Position Embedding" (2021), section 3.2.
     """
@@ -38,7 +33,7 @@ class Rope(Part):
     scaling: Callable[[torch.Tensor, float], torch.Tensor] | None = None
     order = 2
 
-    def turning(self, features: int) -> int:
+    def rotary_dim(self, features: int) -> int:
         """Return how many features of a head are rotated."""
         if self.width is None:
             return features
@@ -48,11 +43,11 @@ class Rope(Part):
         check_pairing(self.pairing)
         if not self.base > 0:
             raise ValueError(f"base is {self.base}: a positive number is expected")
-        width = self.turning(mha.key_dim)
+        width = self.rotary_dim(mha.key_dim)
         check_sizes(width=width)
         if width % 2 or width > mha.key_dim:
             raise ValueError(
-                f"{width} of {mha.key_dim} features of a head are to turn in pairs: "
+                f"{width} of {mha.key_dim} features of a head are to be rotated in pairs: "
                 f"an even number, {mha.key_dim} at most, is expected"
             )
 
@@ -67,11 +62,11 @@ class Rope(Part):
 
     def rotated_to(self, vectors: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Rotate vectors (b, heads, tokens, key_dim) to positions (tokens,)."""
-        width = self.turning(vectors.shape[-1])
+        width = self.rotary_dim(vectors.shape[-1])
         begin = 0 if self.first else vectors.shape[-1] - width
-        before, turning, after = vectors.tensor_split([begin, begin + width], dim=-1)
-        turning = rotate(turning, positions, self.base, self.pairing, self.scaling)
-        return torch.cat([before, turning, after], dim=-1)
+        before, rotary, after = vectors.tensor_split([begin, begin + width], dim=-1)
+        rotary = rotate(rotary, positions, self.base, self.pairing, self.scaling)
+        return torch.cat([before, rotary, after], dim=-1)
 
     def scaled(self, call: Call, scaled):
         """Multiply scores (b, num_heads, num_tokens, num_keys) by the factor of the scaling."""
@@ -90,16 +85,11 @@ def rotate(
 
     Args:
         vectors: (..., num_tokens, features), an even number of features.
-        positions: (num_tokens,), how many tokens stand before each.
+        positions: (num_tokens,), how many tokens come before each.
         base, pairing, scaling: as in Rope.
 
     Returns:
-        As vectors. Lengths are kept, and the product of two depends on their distance alone.
-
-    Raises:
-        ValueError: pairing is not one of PAIRINGS.
-
-    Source: as Rope.
+        Vectors of the same shape and the same lengths, whose products depend on distances alone.
     """
     check_pairing(pairing)
     pairs = vectors.shape[-1] // 2
@@ -111,8 +101,8 @@ def rotate(
     cos, sin = angles.cos().to(vectors.dtype), angles.sin().to(vectors.dtype)
     shape, axis = ((2, pairs), -2) if pairing == "halves" else ((pairs, 2), -1)
     first, second = vectors.unflatten(-1, shape).unbind(axis)  # (..., num_tokens, pairs) each
-    turned = first * cos - second * sin, second * cos + first * sin
-    return torch.stack(turned, dim=axis).flatten(-2)
+    rotated = first * cos - second * sin, second * cos + first * sin
+    return torch.stack(rotated, dim=axis).flatten(-2)
 
 
 def check_pairing(pairing: str) -> None:

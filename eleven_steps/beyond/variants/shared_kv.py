@@ -79,9 +79,6 @@ class BorrowedKeys(Part):
     It needs no W_key, no W_value and no cache. The earlier layer runs first, with lender among its
     parts.
 
-    Raises:
-        ValueError: the lender has not run, or not on as many sequences.
-
     Source: the last 20 of 35 layers of Gemma 4 E2B (2026); "Reducing Transformer Key-Value Cache
     Size with Cross-Layer Attention" (2024).
     """
@@ -107,10 +104,7 @@ class BorrowedKeys(Part):
 
 @dataclass(frozen=True, eq=False)
 class BorrowedChoice(Part):
-    """Use the choice of an earlier layer's indexer instead of an own one: step 6.
-
-    Raises:
-        ValueError: as BorrowedKeys.
+    """Use the mask that an earlier layer's indexer chose, instead of a second indexer: step 6.
 
     Source: 57 of 78 layers of GLM-5.2 (2026), as transformers' GlmMoeDsaAttention.
     """

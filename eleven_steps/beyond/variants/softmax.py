@@ -16,9 +16,6 @@ class Cap(Part):
         limit: the largest scaled score. Step 7 has yet to divide by sqrt(head_dim), so the scores
             of step 5 are held below limit * sqrt(head_dim).
 
-    Raises:
-        ValueError: limit is not positive.
-
     Source: Gemma 2 (2024), section 2, "logit soft-capping", with limit 50.
     """
 
@@ -38,7 +35,7 @@ class Cap(Part):
 class Temperature(Part):
     """Scale queries up every `floor` tokens, so that weights stay sharp: step 4.
 
-    In a longer row more keys share the weight. Models use it in layers without positions.
+    Without it, weights become flatter as more keys share them. Layers without RoPE use it.
 
     Args:
         scale, floor: queries grow by 1 + scale * log(1 + (tokens read) // floor).
@@ -60,7 +57,7 @@ class Temperature(Part):
 
 @dataclass(frozen=True)
 class Unscaled(Part):
-    """Leave out the division of step 7; norms keep queries and keys short instead.
+    """Leave out the division by sqrt(head_dim) in step 7, where norms keep queries and keys short.
 
     Source: Gemma 4 (2026), as transformers' Gemma4TextAttention.
     """
@@ -74,10 +71,10 @@ class Unscaled(Part):
 class Sinks(Part):
     """Give each head a learned score that takes weight but has no value: step 7.
 
-    The weights of a row then sum to less than 1: a head may say little.
+    The weights of a row then sum to less than 1, so a head may contribute little.
 
     Source: gpt-oss (2025), model card, section 2.2; "Efficient Streaming Language Models with
-    Attention Sinks" (2023) on why heads want one.
+    Attention Sinks" (2023) explains why heads need one.
     """
 
     def learn(self, mha):  # noqa: D102
