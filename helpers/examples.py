@@ -21,8 +21,10 @@ DATA = HERE / "data" if (HERE / "data").is_dir() else HERE.parent / "data"
 
 @dataclass(frozen=True)
 class Example:
-    """Hold one file of data/: its tensors with their meanings, sources and, where rows have names,
-    the names of their rows. example["W"] is example.tensors["W"]."""
+    """Hold one file of data/: its tensors, with their meanings, sources and names of rows.
+
+    example["W"] is example.tensors["W"]; rows holds only tensors whose rows have names.
+    """
 
     name: str
     about: str

@@ -66,14 +66,12 @@ class ReadSentence:
     model: TinyModel  # the model that contains the layer
 
     def draw(self, table: torch.Tensor, title: str, head: int | None = None) -> Picture:
-        """Draw scores or weights (1, num_heads, num_tokens, num_tokens) of a head, the induction
-        head by default, labelled with the words."""
+        """Draw the scores or weights of one head, by default the induction head, with the words."""
         head = self.head if head is None else head
         return draw_words(table[0, head], self.words, title, head)
 
     def raises(self, added: torch.Tensor, words: str) -> torch.Tensor:
-        """Return by how much features (..., d_out) that the layer adds raise the score of each word
-        of a text, (..., words)."""
+        """Return by how much added features (..., d_out) raise the scores of words."""
         return added @ self.model.unembedding.weight.detach()[read(words)[0]].T
 
 

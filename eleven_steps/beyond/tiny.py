@@ -147,8 +147,7 @@ class Report:
 
     @property
     def looking_back(self) -> list[int]:
-        """Return the heads of layer 0 with a mean weight of 0.25 or more on the token before, best
-        first; the best head is always included."""
+        """Return the best head of layer 0 at looking back, then others with a weight of 0.25."""
         every = sorted(range(len(self.back[0])), key=lambda head: -self.back[0][head])
         return [head for head in every if head == every[0] or self.back[0][head] >= 0.25]
 
@@ -199,8 +198,7 @@ def prefix_matching(
 
 
 def story_loss(model: TinyModel, stories: Stories) -> torch.Tensor:
-    """Compute the loss that training lowers: the mean cross-entropy of the words, in nats, where a
-    free word, which nobody can predict, counts a fifth of the others."""
+    """Compute the loss of training: mean cross-entropy, where an unpredictable word counts 0.2."""
     scores = model(stories.tokens[:, :-1])  # (b, num_tokens, words)
     losses = nn.functional.cross_entropy(
         scores.flatten(0, 1), stories.tokens[:, 1:].flatten(), reduction="none"

@@ -34,7 +34,7 @@ class Scene:
 
 
 @functools.cache
-def play(case: Case, *mistakes: str) -> Scene:
+def run_reference(case: Case, *mistakes: str) -> Scene:
     """Run the right class of a case, or that with mistakes of the catalogue, as far as it comes.
 
     The scene is kept: nobody may write into its tensors.
@@ -47,7 +47,7 @@ def play(case: Case, *mistakes: str) -> Scene:
         steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
     with clock_paused(), torch.random.fork_rng(devices=[]), torch.no_grad():
-        module = attempt(build, planted(case.change, *mistakes), case)
+        module = attempt(build, with_mistakes(case.change, *mistakes), case)
         if isinstance(module, Failure):
             return Scene(case, module, steps, module)
         out = attempt(call_changed, module, case, record)
@@ -56,7 +56,7 @@ def play(case: Case, *mistakes: str) -> Scene:
 
 
 @functools.cache
-def planted(change: str, *mistakes: str) -> type[MultiHeadAttention]:
+def with_mistakes(change: str, *mistakes: str) -> type[MultiHeadAttention]:
     """Return the right class of a change, "" for the lecture's, or that with mistakes."""
     if mistakes:
         return wrong_class(*mistakes)

@@ -25,8 +25,7 @@ def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tens
 
 
 class InRing(torch.autograd.Function):
-    """Attend to every block of keys and values, and again in the backward pass, which recomputes
-    the weights: no process ever holds all blocks at once."""
+    """Attend to the blocks one by one; recompute their weights one by one in the backward pass."""
 
     @staticmethod
     def forward(
