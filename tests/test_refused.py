@@ -31,7 +31,7 @@ from eleven_steps.beyond.variants import *
 from eleven_steps.checks.paper import practice
 from eleven_steps.pictures import *
 from eleven_steps.pictures.charts import draw_dots, draw_growth, draw_squares
-from eleven_steps.pictures.done import draw_progress
+from eleven_steps.pictures.progress import draw_progress
 from helpers import examples
 from helpers.attention import (
     CausalAttention,

@@ -20,7 +20,7 @@ from torch import nn
 
 from eleven_steps.checks.asking.isolation import TimeUp, UserInterrupt
 from eleven_steps.checks.contract import equal
-from eleven_steps.checks.puts import TENSORS, THREE, Put, as_read, every_put, one, threes
+from eleven_steps.checks.replacements import TENSORS, THREE, Put, as_read, every_put, one, threes
 from eleven_steps.checks.right import Known, Right
 from eleven_steps.checks.watch import Spot, Watch
 

@@ -25,8 +25,8 @@ from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.exercises import Slip, Write
 from eleven_steps.checks.mistakes import CHANGE_MISTAKES, MISTAKES
 from eleven_steps.checks.place import facts, find, placed
-from eleven_steps.checks.puts import THREE
 from eleven_steps.checks.reference import Parts, Scene, run_reference, with_mistakes
+from eleven_steps.checks.replacements import THREE
 from eleven_steps.checks.right import right_of
 from eleven_steps.checks.sentences import wording
 from eleven_steps.checks.verdict import Verdict, described, listed, say, say_mistake, together

@@ -14,8 +14,8 @@ from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.contract import Broken, Clause, asked, equal, expected
 from eleven_steps.checks.mistakes import MISTAKES
 from eleven_steps.checks.place import find, placed, search_class
-from eleven_steps.checks.puts import TENSORS
 from eleven_steps.checks.reference import run_reference
+from eleven_steps.checks.replacements import TENSORS
 from eleven_steps.checks.right import right_of, same
 from eleven_steps.checks.verdict import Verdict, say
 from eleven_steps.helpers.attention import MultiHeadAttention

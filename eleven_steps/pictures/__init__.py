@@ -4,13 +4,13 @@ Tensors and texts enter, never models, nothing that moves, and no randomness. A 
 sentence what there is to see; words are those of a sentence, one a token.
 """
 
+from eleven_steps.pictures.arcs import Head, draw_arcs
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.code import draw_source
 from eleven_steps.pictures.dials import draw_dials
 from eleven_steps.pictures.machines import draw_heads_over_processes, draw_ring
 from eleven_steps.pictures.map import draw_map
-from eleven_steps.pictures.one_query import draw_running
-from eleven_steps.pictures.reading import Head, draw_arcs
+from eleven_steps.pictures.running_softmax import draw_running
 from eleven_steps.pictures.storage import draw_memory, draw_walk, storage
 from eleven_steps.pictures.svg import HEAD_COLOURS, Picture
 from eleven_steps.pictures.table import show_table

@@ -1,4 +1,4 @@
-"""What can be put in place of an expression: every right value, alone, in a list or one by one."""
+"""What can replace an expression: every right value, alone, in a list or one by one."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
