@@ -82,11 +82,8 @@ CHANGE_MISTAKES: dict[str, Mistake] = {
     for name, entry in entries.items()
 }
 NO_MASK = "masked = scores.masked_fill_(future, -torch.inf)", "masked = scores"
-# The modules of eleven_steps.beyond.variants in which a mistake may be planted, or that those need.
-_MODULES = (
-    *("module", "kv_cache", "alibi", "masks", "norms", "rope", "gqa", "softmax"),
-    *("gates", "sparse", "linear_attention"),
-)
+# Modules of eleven_steps.beyond.variants in which mistakes are planted, each after those it needs.
+_MODULES = "module kv_cache alibi masks norms rope gqa softmax gates sparse linear_attention"
 _BETWEEN, _OUR_CLASS = "\n\n# the next piece\n\n", "class VariantAttention"
 
 
@@ -215,7 +212,7 @@ def _pieces() -> tuple[str, ...]:
     """The sources of what VariantAttention takes from the lecture's class, of it, and of parts."""
     lecture = _right_source()
     texts = [lecture[: lecture.index("    def forward(", lecture.index("class MultiHead"))]]
-    for name in _MODULES:
+    for name in _MODULES.split():
         text = inspect.getsource(getattr(variants, name))
         texts += re.sub(rf"(?m)^(?={_OUR_CLASS})", _BETWEEN, text).split(_BETWEEN)
     ours = re.compile(r"^from eleven_steps\b[^(\n]*(\([^)]*\))?\n", re.MULTILINE)
