@@ -52,7 +52,7 @@ assignment-otter: $(CLASS)/installed    ## write notebooks for otter-grader to a
 questions: $(ALL)    ## write questions whose wrong options are real mistakes, for Moodle, Canvas and paper
 	$(BIN)/python tools/bank/write_bank.py $(OPTIONS)
 
-sheet: $(ALL)        ## draw the eleven steps on one page to print, in sheet/
+sheet: $(ALL)        ## write the eleven steps on one page to print, in sheet/
 	$(BIN)/python tools/bank/one_page.py $(OPTIONS)
 
 slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker notes to slides/
@@ -60,9 +60,6 @@ slides: $(ALL) $(VENV)/reveal    ## write the evening as slides with speaker not
 
 hub: $(CLASS)/proxy  ## let ten learners of a JupyterHub run a notebook at once
 	$(BIN)/python -m pytest -m nightly tests/test_hub.py $(OPTIONS)
-
-story: $(ALL)        ## draw docs/story.svg again, the picture that moves in the README
-	$(BIN)/python tools/draw_story.py $(OPTIONS)
 
 site: $(ALL)         ## write the course as web pages to site/, for reading without Python; LITE=lite puts what make lite wrote beside
 	$(BIN)/python tools/site/build_site.py $(if $(LITE),--lite "$(LITE)") $(OPTIONS)
@@ -77,7 +74,7 @@ lint: $(ALL)         ## check the style of all code, who imports whom, and the l
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/budget.py
 
-hooks: $(ALL)        ## have git check each commit: style, notebooks' normal form, the drawing of imports
+hooks: $(ALL)        ## have git check each commit: style, notebooks' normal form
 	$(BIN)/pre-commit install
 
 help:                ## list these commands
@@ -118,4 +115,4 @@ $(VENV)/reveal: $(COURSE)
 	npm install --silent --prefix $(VENV) $(REVEAL)
 	touch $@
 
-.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub story site lite lint hooks help
+.PHONY: lab test browser nightly bench train notebooks student assignment assignment-otter questions sheet slides hub site lite lint hooks help

@@ -1,7 +1,8 @@
-"""Strict nbval: every cell of every notebook is a test, and all of its stored outputs count.
+"""Test every cell of every notebook with nbval, and compare all of its stored outputs.
 
-On top of nbval's own comparison: PNG pictures, the order and kinds of outputs, execution counts,
-and exceptions that a cell is tagged to raise. A trailing ";" hides a value, as in JupyterLab.
+Beyond nbval's own comparison, these tests compare PNG pictures, the order and kinds of outputs,
+execution counts, and the exceptions that a cell is tagged to raise. A trailing ";" hides a value,
+as in JupyterLab.
 """
 
 import contextlib
@@ -11,8 +12,8 @@ import signal
 import sys
 from collections import defaultdict
 
-# Reading a notebook asks for no address's syntax, but jsonschema builds 39 grammars for it, in each
-# process, where it finds this.
+# If jsonschema finds this package, it builds 39 grammars in each process to check addresses, which
+# no notebook has.
 sys.modules.setdefault("rfc3987_syntax", None)
 
 import nbval.plugin
@@ -21,22 +22,22 @@ from kernels import Kernel
 from nbval.plugin import IPyNbCell, IPyNbFile, find_metadata_tags
 from renew import VIEW, as_shipped, merge_streams, read
 
-# Tests run beside each other, and tiny tensors are slower on several threads: one for each process,
-# said before anybody imports torch.
+# Several test processes run at the same time, and tiny tensors are slower on several threads. torch
+# reads this when it is imported, so it is set before.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 pytest_plugins = ["nbval.plugin"]
 pytest.register_assert_rewrite("sampled")
-nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses where a text stood
+nbval.plugin.coalesce_streams = merge_streams  # nbval's own loses the order of texts
 
 shipped = contextlib.ExitStack()
 NIGHT = re.compile(r"^pytestmark = pytest\.mark\.nightly\b", re.MULTILINE)
 
 
 def pytest_configure(config):
-    """Let a slip inside a check raise, and whatever tests start import this checkout.
+    """Let errors inside a check raise, and let processes that tests start import this checkout.
 
-    An interrupt is heard, though a shell starts what runs in its background deaf to it.
+    The signal handler lets Ctrl+C stop tests in the background too, where a shell ignores it.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["ELEVEN_STEPS_STRICT"] = "1"
@@ -46,12 +47,12 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish():
-    """Tidy up before a worker says that it has finished: soon after, it is ended."""
+    """Clean up before a worker reports that it has finished, because it is ended soon after."""
     shipped.close()
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Import no file whose tests the marks leave out anyway, in any of the processes."""
+    """Skip files whose tests are all deselected by marks, so that no process imports them."""
     marks = config.option.markexpr
     if collection_path.name == "browser":
         return "not browser" in marks or None
@@ -70,7 +71,7 @@ def pytest_collect_file(file_path, parent):
 
 
 class StrictNotebook(IPyNbFile):
-    """A notebook whose pictures are compared like its texts."""
+    """Collect a notebook, and compare its pictures like its texts."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -96,7 +97,7 @@ class StrictNotebook(IPyNbFile):
 
 
 class StrictCell(IPyNbCell):
-    """A cell that fails on every difference between its stored and its new outputs."""
+    """Run a cell, and fail on every difference between its stored and its new outputs."""
 
     count = None
 

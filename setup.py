@@ -1,6 +1,7 @@
-"""What `pip install -e .` adds to pyproject.toml: notebooks import helpers by its own name.
+"""Let `pip install -e .` provide helpers as a package of its own, as the notebooks import it.
 
-A copy that is installed has helpers inside eleven_steps, where it is in the way of nobody's own.
+An ordinary installation has helpers only inside eleven_steps, where its common name cannot hide
+somebody else's package.
 """
 
 from setuptools import setup
@@ -8,10 +9,10 @@ from setuptools.command.editable_wheel import editable_wheel
 
 
 class WithHelpers(editable_wheel):
-    """Let a Python find helpers in this folder, behind every other package of that name."""
+    """Add helpers to the packages of an editable installation."""
 
     def run(self):
-        """Install as ever, with one package more."""
+        """Install the listed packages and helpers."""
         self.distribution.packages.append("helpers")
         super().run()
 

@@ -5,17 +5,18 @@
     python bench/bench.py --times                       without memory
     python bench/bench.py --device cuda --dtype bfloat16
 
-All implementations of one size run in one process, in turn, in a new order and on new random
-numbers each round. Each first proves in float32 that it computes what MultiHeadAttention computes
-with the same weights; where that class is too large, what FusedMultiHeadAttention computes. The
-limit is the least time that these multiplications can take: the machine's own products of the
-same sizes, measured in the same rounds, those that a causal mask halves counted as half. With the
-way back it is three times as much, since the gradient of a product is two products. Where its own
-rounds disagree, or there was a load before, something else was at work, here or on the host of a
-virtual machine: that is said, and the run is to be repeated. Two rows are level if the middle
-halves of their rounds overlap. Peak memory is taken in a process of its own.
+All implementations of one size run in one process, one after the other, in a new order and on new
+random numbers each round. Each is first proven in float32 to compute the same as MultiHeadAttention
+with the same weights, or as FusedMultiHeadAttention if that class is too large for the size. The
+limit is the least time that the multiplications can take: the machine's own products of the same
+sizes, measured in the same rounds. A product that a causal mask halves counts as half. With the
+backward pass the limit is three times as long, because the gradient of a product is two products.
+If the rounds of the limit disagree, or other processes were running before, then something else was
+at work, here or on the host of a virtual machine. The report says so, and the run should be
+repeated. Two rows are level if the middle halves of their rounds overlap. Peak memory is measured
+in a separate process.
 
-Peers run where they are installed: `pip install -e ".[bench]"`, and, since what it requires would
+Peers run if they are installed: `pip install -e ".[bench]"` and, because its requirements would
 replace parts of the course, `pip install --no-deps llms-from-scratch==1.0.19`.
 """
 
@@ -48,12 +49,12 @@ from helpers.attention import FusedMultiHeadAttention
 D, NUM_HEADS = 768, 12  # the smallest GPT-2
 SIZES = [(8, 1024), (1, 64), (1, 4096), (1, 16384)]  # notebook 17 shows the first two
 QUICK_SIZES = [(1, 64), (2, 128)]
-LARGEST = 2**28  # elements in (b, num_heads, num_tokens, num_tokens): a row with more is left out
+LARGEST = 2**28  # elements in (b, num_heads, num_tokens, num_tokens); rows with more are left out
 LIMIT = "the limit"
-COLUMNS = "forward, ms", "x limit", "beside fused"
-LEAST = 7  # rounds, since a row that follows a large one finds its memory in disorder
-DISAGREE = 0.1  # of the median: half of a limit's rounds lie further apart under other work
-STILL = 0.5  # processes that are running before, on the average of a minute
+COLUMNS = "forward, ms", "x limit", "relative to fused"
+LEAST = 7  # rounds, because a row that runs after a large one finds its memory fragmented
+DISAGREE = 0.1  # the largest middle half of the limit's rounds, as a share of its median
+STILL = 0.5  # the largest load average of the minute before the benchmark
 MARKS = "<!-- bench.py: from here -->", "<!-- bench.py: to here -->"
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
@@ -159,7 +160,7 @@ def show_times(found: dict[str, dict], name: str) -> list[str]:
     """Return a row's cells for one direction: median, middle half, x limit, and comparison."""
     if not (row := found.get(name)):
         return [""] * len(COLUMNS)
-    word = "" if name in (LIMIT, bench_rows.FUSED) else beside(row, found[bench_rows.FUSED])
+    word = "" if name in (LIMIT, bench_rows.FUSED) else compare(row, found[bench_rows.FUSED])
     return [write((row["low"], row["ms"], row["high"])), f"{row['multiple']:.2f}", word]
 
 
@@ -219,8 +220,8 @@ def warning(limits: list[dict], load: float) -> str:
     )
 
 
-def beside(found: dict, ours: dict) -> str:
-    """Return how a row compares with ours: level if the middle halves of their rounds overlap."""
+def compare(found: dict, ours: dict) -> str:
+    """Return "level" if the middle halves of two rows overlap, else "slower" or "faster"."""
     if found["low"] <= ours["high"] and ours["low"] <= found["high"]:
         return "level"
     return "slower" if found["ms"] > ours["ms"] else "faster"

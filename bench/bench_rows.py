@@ -37,7 +37,7 @@ def build_by_name(source: FusedMultiHeadAttention, cls: type[nn.Module]) -> nn.M
 class TorchsModule(nn.Module):
     """Wrap nn.MultiheadAttention as causal self-attention that returns no weights.
 
-    Its fast path is what torch takes by default in eval mode without gradients.
+    By default torch takes its fast path in eval mode without gradients.
     """
 
     def __init__(

@@ -1,16 +1,16 @@
 """Prove the variants equal to modules of transformers and torch: python bench/prove.py
 
 Weights are random, sizes tiny, nothing is loaded. For each change, the module of transformers or
-torch gets ours' weights and ours gets the module's; both are given the same input, and the row
-shows the largest difference of the two. A module of transformers runs inside its model, so that
-positions and masks are the model's own. In one piece, the gradients of x and of each weight are
-compared too. After the changes comes each model of data/newer_models.toml, as released. Exit status
-0 only if all rows are equal: NaN, an empty output or no row at all is not. Words choose rows by
-the names that are printed: python bench/prove.py yarn window
+torch gets our weights and our class gets the module's. Both are given the same input, and the row
+shows the largest difference of their outputs. A module of transformers runs inside its model, so
+that it gets the model's own positions and masks. If all tokens come at once, the gradients of x and
+of each weight are compared as well. After the changes comes each model of data/newer_models.toml.
+The exit status is 0 only if all rows are equal. NaN, an empty output or no row at all counts as not
+equal. Words choose rows by the names that are printed: python bench/prove.py yarn
 
-transformers casts to float32 in places (softmax, norms, angles). For the float64 figure these casts
-lead to float64 instead, and what is made without a dtype has float64; nothing else is changed, and
-nothing in ours.
+transformers casts to float32 in some places (softmax, norms, angles). For the float64 figure these
+casts go to float64 instead, and tensors made without a dtype get float64. Nothing else is changed,
+and nothing at all in our class.
 """
 
 import contextlib
@@ -57,8 +57,9 @@ def outputs(proof: AnyProof, dtype: torch.dtype) -> list[Pair]:
 def compare_in_model(proof: Proof, model: nn.Module, back: bool) -> list[Pair]:
     """Run the model of a proof in all its ways, and ours on the inputs of its attention.
 
-    back: ours' weights go to the model; else the model's come to ours. A module with a norm is also
-    run with small weights then, since only with them does what a norm adds to a square show.
+    back: whether the model gets our weights, or our class the model's. If the model gets them, a
+    module with a norm is run with small weights as well, because the epsilon of a norm only shows
+    with small numbers.
     """
     kind = f"{proof.model}Attention"
     found = [module for module in model.modules() if type(module).__name__ == kind]
@@ -71,12 +72,12 @@ def compare_in_model(proof: Proof, model: nn.Module, back: bool) -> list[Pair]:
         copy_random(PAIRS[proof.model](ours, theirs), back, ours, theirs, small)
         for sizes, cached in proof.ways:
             parts = [Padding(proof.padding)] * (proof.padding is not None)
-            beside = ours.plus(*parts, *([proof.cache()] if cached else []))
-            pairs += run_beside(proof, model, theirs, beside, sizes, cached)
+            with_parts = ours.plus(*parts, *([proof.cache()] if cached else []))
+            pairs += run_both(proof, model, theirs, with_parts, sizes, cached)
     return pairs
 
 
-def run_beside(
+def run_both(
     proof: Proof,
     model: nn.Module,
     theirs: nn.Module,
@@ -126,8 +127,8 @@ def run_beside(
 def gradients(x: torch.Tensor, real: torch.Tensor, modules, outs, pair: Callable) -> list[Pair]:
     """Return the gradients of x and of the paired weights, in units of the largest, 1 at least.
 
-    The gradient of out is random at real tokens and 0 at filling. While the weights are paired,
-    each holds its gradient in place of its numbers: so gradients are paired as weights are.
+    The gradient of out is random at real tokens and 0 at padding. While the weights are paired,
+    each holds its gradient in place of its numbers, so that gradients are paired in the same way.
     """
     generator = torch.Generator().manual_seed(2)
     pull = torch.randn(outs[0].shape, generator=generator, dtype=torch.float64).to(x.dtype)
@@ -180,7 +181,7 @@ def compare_with_torch(proof: TorchProof, dtype: torch.dtype, back: bool) -> lis
     with torch.enable_grad():
         out = ours(x), proof.call(theirs, x)
     pairs = [(out[0][real], out[1][real])]
-    if out[1].isfinite().all():  # torch's answer for padding on the left is NaN, and so on back
+    if out[1].isfinite().all():  # padding on the left makes torch's output NaN, and its gradients
         pairs += gradients(x, real, (ours, theirs), out, torch_pairs)
     return pairs
 

@@ -79,8 +79,7 @@ def shrunk(name: str) -> Published:
 class ModelProof(Proof):
     """Hold the proof of one row of the table of models, made small.
 
-    Tokens come all at once without a cache, and in pieces with one, where parts can keep what they
-    made.
+    Tokens come all at once without a cache, and in chunks with a cache if the parts allow one.
     """
 
     kind: str = "full"  # which of the model's layers it is

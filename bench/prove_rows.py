@@ -38,7 +38,7 @@ class Proof:
     sizes: dict = field(default_factory=dict)
     heads: int = HEADS
     padding: torch.Tensor | None = None  # which tokens of two sequences are padding
-    cache: Callable[[], Part] | None = None  # for ours, beside transformers' own
+    cache: Callable[[], Part] | None = None  # our cache, compared with transformers' own
     head_dim: int | None = None  # that of ours, if heads * head_dim is not D
     biases: bool = False  # all four layers have one, though the model has none as a rule
 
@@ -118,7 +118,8 @@ def flex_pairs(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Compare the context of latent keys, wider than values, with torch's flex_attention.
 
-    No model has a cap or ALiBi beside latents: torch's own kernel takes any change of the scores.
+    No model combines a cap or ALiBi with latent keys, so torch's own kernel, which takes any change
+    of the scores, is compared instead.
     """
     torch.manual_seed(1)
     ours = VariantAttention(D, D, 16, 0.0, HEADS, parts=[variants.Latent(10, 4), *parts]).to(dtype)

@@ -22,8 +22,8 @@ eleven_steps.beyond.since: load_since show_change table_of_steps
 eleven_steps.beyond.tiny: TinyModel measure patterns story_loss trace_layers without_head
 eleven_steps.beyond.variants: GroupedHeads VariantAttention
 eleven_steps.checks: check check_attention read_class show_lines steps_done wrong_class wrong_lines
-eleven_steps.pictures: Arrow Shown charts draw_blocks draw_heads_over_processes draw_matrices
-eleven_steps.pictures: draw_memory draw_product draw_ring draw_source draw_tensors draw_vectors
+eleven_steps.pictures: Arrow Shown charts draw_blocks draw_matrices draw_memory
+eleven_steps.pictures: draw_product draw_source draw_tensors draw_vectors
 eleven_steps.pictures.charts: draw_dots draw_growth draw_learning draw_squares
 helpers: errors examples table
 helpers.attention: CausalAttention FusedMultiHeadAttention MultiHeadAttention future_mask

@@ -89,18 +89,13 @@ def test_a_notebook_finds_helpers_where_the_folder_itself_is_installed(tmp_path)
 
 @pytest.mark.nightly
 def test_importing_has_no_side_effects(tmp_path):
-    """No file, no variable, no random number; a first verdict brings no large library."""
+    """No file, no variable, no random number; the checks bring no library of pictures."""
     code = f"""
 import os, sys, tempfile, torch
 sys.dont_write_bytecode = True
 large = "charts", "run.notebook", "errors", "sliders"
 quick = [name for name in {MODULES} if not any(each in name for each in large)]
 before = dict(os.environ), os.getcwd(), torch.get_rng_state(), torch.is_grad_enabled()
-from eleven_steps.checks import check_attention
-from helpers.attention import MultiHeadAttention
-assert check_attention(type("Mine", (MultiHeadAttention,), {{}})).passed
-compilers = "torch._dynamo", "sympy", "torch.fx.experimental.symbolic_shapes"
-print({{*compilers}} & set(sys.modules))
 for name in quick:
     __import__(name)
 print({{"matplotlib", "ipywidgets", "IPython"}} & set(sys.modules))
@@ -115,10 +110,10 @@ print(os.listdir(tempfile.gettempdir()))
     (tmp_path / "here").mkdir()
     known = set(ROOT.glob("*")) | set((ROOT / "tools").glob("*"))
     place = f"import tempfile; tempfile.tempdir = {str(tmp_path / 'temporary')!r}\n"
-    verdict, quick, same, changed, files = run(
+    quick, same, changed, files = run(
         place + code, tmp_path / "here", ROOT, ROOT / "tools", ROOT / "tests" / "browser"
     ).splitlines()
-    assert verdict == quick == "set()"
+    assert quick == "set()"
     assert (same, changed) == ("True True True", "{}")
     assert files == "[]" and not list((tmp_path / "here").iterdir())
     assert known == set(ROOT.glob("*")) | set((ROOT / "tools").glob("*"))

@@ -27,6 +27,6 @@ def torchrun(places, *options):
 def test_torchrun_runs_the_script():
     (first, *ways), errors, status = torchrun(2, "--size", "1", "16", "12", "4")
     assert first.startswith("2 processes, gloo") and status == 0, errors
-    for way, line in zip(many_machines.WAYS, ways, strict=True):
+    for way, line in zip(many_machines.SPLITS, ways, strict=True):
         assert line.startswith(f"by {way:<9}equal to 0.0001: True")
         assert line.endswith(f" {16 * 12 * 4:,} bytes sent in a forward")  # at two, once out

@@ -22,7 +22,7 @@ from eleven_steps import sliders
 from eleven_steps.beyond import checkpoints
 from eleven_steps.beyond.tiny import NUM_HEADS
 from eleven_steps.pictures import *
-from eleven_steps.pictures.charts import LINES, draw_saturation
+from eleven_steps.pictures.charts import LINES, draw_learning, draw_saturation
 from eleven_steps.pictures.stored import hint
 from eleven_steps.pictures.svg import *
 from helpers.trace import trace
@@ -76,9 +76,6 @@ PICTURES = {
         "weights",
     ),
     "matrices below": lambda: draw_matrices({"a": tensor(1, 2), "b": tensor(2, 2)}, "T", (), "xy"),
-    "heads over processes": lambda: draw_heads_over_processes(4, 3, 2),
-    "ring": lambda: draw_ring(8, 4),
-    "running": lambda: draw_running(torch.tensor([1.0, 3, 2]), tensor(3, 2), size=2, block=0),
 }
 every_picture = pytest.mark.parametrize("name", PICTURES)
 
@@ -320,6 +317,7 @@ def test_a_head_has_one_colour_in_all_pictures_and_none_that_means_something_els
                 draw_weights(even, "ab", head, layer),
             ]
             drawn.append(checkpoints.draw_head("Anna met Bert", layer, head))
+            drawn.append(draw_learning([0, 1], [1.0, 0.5], [0.0, 1.0], (layer, head), "It forms"))
             for picture in drawn:
                 assert {c for c in HEAD_COLOURS if c in picture.svg} == {own}, (layer, head)
     assert len({hue(h, layer) for layer, many in enumerate(NUM_HEADS) for h in range(many)}) == 5

@@ -56,7 +56,7 @@ def test_deleting_the_file_begins_anew_and_another_editions_exercise_is_kept(pat
     progress.write(path, ["gone.7", *progress.read(path)])
     check("scores.2", RIGHT)
     assert done(path) == ["gone.7", "mask.2", "scores.2"]
-    assert progress.picture().title.endswith(f"{len(EXERCISES) - 14} beyond")
+    assert progress.picture().title.endswith(f"{len(EXERCISES) - 14} beyond it")
 
 
 BROKEN = [b"", b"{", b"\xff\xfe\x00", b"null", b"[]", b'["scores.1"]', b"[" * 100_000]
@@ -71,7 +71,7 @@ def test_a_broken_or_foreign_file_is_set_aside(path, content):
     path.write_bytes(content)
     earlier = path.with_name("progress-set-aside-1.json")
     earlier.write_text("from before")
-    assert "cannot be used and is left as it is" in progress.picture().description
+    assert "cannot be used, and was not changed" in progress.picture().description
     assert path.read_bytes() == content
 
     outcome = check("scores.2", RIGHT)
@@ -86,7 +86,7 @@ def test_a_broken_or_foreign_file_is_set_aside(path, content):
 def test_where_nothing_can_be_written_the_answer_is_still_right(path, monkeypatch):
     path.parent.write_text("a file where a folder should be")
     outcome = check("scores.2", RIGHT)
-    assert outcome.passed and "not written down" in outcome.note
+    assert outcome.passed and "could not be saved" in outcome.note
     assert "0 of" in progress.picture().title
     path.parent.unlink()
     check("mask.2", 10)
@@ -96,20 +96,20 @@ def test_where_nothing_can_be_written_the_answer_is_still_right(path, monkeypatc
         outcome = check("scores.2", RIGHT)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert outcome.passed and f"not written down: {path}: File too large" in outcome.note
+    assert outcome.passed and f"could not be saved in {path}: File too large" in outcome.note
     assert done(path) == ["mask.2"]
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     read_only = OSError(30, "Read-only file system")
     monkeypatch.setattr("tempfile.mkstemp", Mock(side_effect=read_only))
-    assert f"not written down: {path}: Read-only file" in check("scores.2", RIGHT).note
+    assert f"could not be saved in {path}: Read-only file" in check("scores.2", RIGHT).note
 
 
 def test_a_folder_in_the_files_place_is_left_alone(path):
     (path / "photos").mkdir(parents=True)
     outcome = check("scores.2", RIGHT)
-    assert outcome.passed and "not written down" in outcome.note
+    assert outcome.passed and "could not be saved" in outcome.note
     assert (path / "photos").is_dir()
-    assert "left as it is" in progress.picture().description
+    assert "was not changed" in progress.picture().description
 
 
 def test_two_notebooks_at_once_lose_nothing(path):
@@ -125,7 +125,7 @@ def test_two_notebooks_at_once_lose_nothing(path):
 def test_the_picture_says_in_words_what_is_done(path):
     empty = progress.picture()
     beyond = len(EXERCISES) - len(progress.EVENING)
-    done = "Done: {} of the evening's 14 exercises (strong edge), {} of {} beyond"
+    done = "Done: {} of the evening's 14 exercises, {} of {} beyond it"
     assert empty.title == done.format(0, 0, beyond) and "✓" not in empty.svg
     assert empty == progress.picture() and empty.svg.count("stroke-width:2") == 14
     for name in ("scores.2", "shape.1"):

@@ -10,7 +10,6 @@ import tomllib
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-import draw_imports
 import lab
 import nbformat
 import renew
@@ -28,6 +27,7 @@ TOOLS = [path for folder in ("tools", "bench") for path in (ROOT / folder).rglob
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 OURS = [ROOT / "conftest.py", *FILES.values(), *TOOLS, *(ROOT / "tests").rglob("*.py")]
 
+ROOMS = "asking", "checks", "sliders", "beyond", "pictures", "helpers"
 OWN_FACE = "eleven_steps.pictures.charts"  # brings matplotlib: imported by its own name
 # What some tools import also: the grader asks answers in other processes, the bank plants mistakes.
 CHECKS = "eleven_steps.checks"
@@ -56,9 +56,16 @@ def imports_of(path):
     return {name.replace("eleven_steps.helpers", "helpers", 1) for name in named}
 
 
+def room_of(module):
+    return next((name for name in ROOMS if name in module.split(".")), "")
+
+
 def test_the_drawing_of_imports_is_current():
-    now, page = draw_imports.drawing(), draw_imports.PAGE.read_text("utf-8")
-    assert "asking --> " in now and now in page, "run: python tools/draw_imports.py"
+    page = (ROOT / "docs" / "design.md").read_text("utf-8")
+    lines = re.findall(r"^  (\w+) --> (.+)$", page, re.MULTILINE)
+    drawn = {(room, other) for room, others in lines for other in others.split(" & ")}
+    found = {(room_of(name), room_of(other)) for name in FILES for other in imports_of(FILES[name])}
+    assert drawn == {(room, other) for room, other in found if room and other not in ("", room)}
 
 
 def test_notebooks_and_tools_import_the_public_face():

@@ -1,21 +1,32 @@
 """The pages tell the truth: pictures, links, commands, tests that they name, the notebooks."""
 
+import html
 import re
 from pathlib import Path
 
-import draw_story
 import pytest
 import renew
+
+from eleven_steps.beyond.checkpoints import load_sentence
+from eleven_steps.beyond.grammar import WORDS
+from eleven_steps.beyond.grammar import read as tokens
+from eleven_steps.pictures import HEAD_COLOURS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_story_is_drawn_by_the_course(tmp_path):
-    drawn = tmp_path / "story.svg"
-    drawn.write_text(draw_story.draw(), encoding="utf-8")
-    assert drawn.read_bytes() == draw_story.PAGE.read_bytes(), f"look at {drawn}, then: make story"
-    assert drawn.stat().st_size < 400_000
+def test_the_moving_picture_shows_the_numbers_of_the_model():
+    read, drawn = load_sentence(), (ROOT / "docs" / "story.svg").read_text("utf-8")
+    at = {step.name: step.tensors for step in read.steps}
+    for score in at["scores"]["scores"][0, read.head, -1].tolist():
+        assert f">{score:.1f}</text>".replace("-", "−") in drawn
+    shares = at["softmax"]["weights"][0, read.head, -1].tolist()
+    for word, share in zip(read.words, shares, strict=True):
+        assert (f">{word} {share:.0%}</text>" in drawn) == (share > 0.01)
+    chances = read.model(tokens(" ".join(read.words)))[0, -1].softmax(-1)
+    said = f"The model's next word: “{WORDS[chances.argmax()]}”, with {chances.max():.0%}"
+    assert html.escape(said) in drawn and HEAD_COLOURS[read.head] in drawn
 
 
 PAGES = [page for folder in (".", "docs") for page in (ROOT / folder).glob("[!C]*.md")]

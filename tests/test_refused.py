@@ -62,7 +62,7 @@ def parts(*given):
 
 
 def drawn(**position):
-    return draw_ring(4, 2)
+    return draw_tensors([Shown(tensor(1, 1), "x", "num_tokens d_in")], "One")
 
 
 def gpt2(content, layer=0, **options):

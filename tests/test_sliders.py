@@ -23,12 +23,6 @@ def before(step):
 
 
 ARGUMENTS = {
-    "explore_running": (torch.tensor([1.0, 2, 0, 3]), torch.arange(8.0).view(4, 2)),
-    "explore_strides": (torch.arange(12),),
-    "explore_dials": (
-        torch.tensor([[0.9, 0.3], [0.5, -0.6]]),
-        torch.tensor([[0.7, -0.5], [0.8, 0.2]]),
-    ),
     "explore_checkpoints": ("Anna met Bert . the dog runs . Anna met",),
     "explore_cache": (
         VariantAttention(3, 16, context_length=12, dropout=0.0, num_heads=4).eval(),

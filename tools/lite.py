@@ -2,8 +2,8 @@
 
 Usage: python tools/lite.py [--cdn ADDRESS] [--to FOLDER] WHEEL ..., torch's for Pyodide and others
 
-Python itself is Pyodide, from npm. The course is built as a wheel, and pip brings what is pure
-Python. Compiled packages, such as numpy, exist for Pyodide alone: the page loads them from the
+Python itself is Pyodide, from npm. The course is built as a wheel, and pip downloads packages of
+pure Python. Compiled packages, such as numpy, need builds for Pyodide: the page loads them from the
 ADDRESS of Pyodide's full distribution, or the site serves the WHEELs.
 """
 
@@ -29,7 +29,7 @@ BROWSER = {"sys_platform": "emscripten", "platform_system": "Emscripten", "extra
 PURE = "--only-binary :all: --platform any --implementation py --abi none --python-version 3.14"
 LOCKED = {"install_dir": "site", "package_type": "package", "unvendored_tests": False}
 SETTINGS = "tools/jupyterlab/labconfig/default_setting_overrides.json"
-# /drive is what the browser keeps when the page is closed.
+# The browser keeps the folder /drive when the page is closed.
 OPTIONS = {"loadPyodideOptions": {"env": {"ELEVEN_STEPS_PROGRESS": "/drive/progress.json"}}}
 PLUGINS = {"@jupyterlite/pyodide-kernel-extension:kernel": OPTIONS}
 
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def run(*command: object, **options) -> None:
-    """Run a command, and print what it has printed only if it fails."""
+    """Run a command, and print its output only if it fails."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, **options)
     if done.returncode:
         sys.exit(f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}\n{command[0]} failed.")
@@ -78,7 +78,7 @@ def pip(command: str, *arguments: object) -> None:
 
 
 def unpack_pyodide(work: Path) -> Path:
-    """Return the folder with Pyodide where JupyterLite looks for it, without what no page loads."""
+    """Unpack Pyodide where JupyterLite looks for it, without unused files; return the folder."""
     run("npm", "pack", "--silent", f"pyodide@{PYODIDE}", cwd=work)
     shutil.unpack_archive(work / f"pyodide-{PYODIDE}.tgz", work, filter="data")
     pyodide = work / "static" / "pyodide"
@@ -97,7 +97,7 @@ def build_course(pyodide: Path, source: Path) -> None:
 
 
 def write_lock(pyodide: Path, cdn: str) -> None:
-    """List in Pyodide's lock what the site serves, and where to get what it does not."""
+    """Write into Pyodide's lock which packages the site serves, and where to get all others."""
     lock = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))
     packages, needed = lock["packages"], [*KERNEL, *ADDED, COURSE]
     served = dict(map(entry, pyodide.glob("*.whl")))
@@ -107,7 +107,7 @@ def write_lock(pyodide: Path, cdn: str) -> None:
         packages[name]["depends"] = [each for each in depends if each in packages]
         needed += [each for each in packages[name]["depends"] if each not in needed]
     others = {name: packages[name] for name in needed if name not in served}
-    if not cdn:  # what is pure Python is served as well: pip has it
+    if not cdn:  # pip can download packages of pure Python, and the site serves them too
         pure = [name for name in others if others[name]["file_name"].endswith("-none-any.whl")]
         pins = [f"{name}=={packages[name]['version']}" for name in pure]
         pip("download", "-d", pyodide, *PURE.split(), *pins)

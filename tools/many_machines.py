@@ -2,98 +2,59 @@
 
     torchrun --standalone --nproc-per-node 4 tools/many_machines.py
 
-torchrun starts the processes, one for each GPU where there are enough (nccl), else on the CPU
-(gloo), tells each its rank, and ends all when one ends. Over several machines: the same command on
-each, with --nnodes and --rdzv-endpoint in place of --standalone. A way that the sizes do not allow
-is left out; the exit status is 0 where all others are equal, 1 where one is not. If no way is left,
-one line says why, ends with "nothing was measured", and the status is 0 as well, because torchrun
-would add forty lines of its own to any other.
+torchrun starts the processes, one for each GPU if there are enough (nccl), else on the CPU (gloo).
+For several machines, run the same command on each, with --nnodes and --rdzv-endpoint in place of
+--standalone. A split that the sizes do not allow is left out, and a line says why. The exit status
+is 0 if all others give the result of one process.
 """
 
 import argparse
-import datetime
 import functools
 import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import distributed as dist
 
 from eleven_steps.beyond import processes
 from eleven_steps.beyond.compare import worst
-from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention, check_heads, check_sizes
+from helpers.attention import FusedMultiHeadAttention, MultiHeadAttention
 
-WAYS = "heads", "tokens", "exchange"
+SPLITS = "heads", "tokens", "exchange"
 NEAR = 1e-4  # largest difference allowed from the out of one process
-Size = tuple[int, int, int, int]  # b, num_tokens, d, num_heads
 
 
-def allowed(size: Size, num_processes: int) -> dict[str, str]:
-    """Return for each way why these sizes do not allow it, or "" if they do."""
-    b, num_tokens, d, num_heads = size
-    check_sizes(b=b, num_tokens=num_tokens, num_processes=num_processes)
-    check_heads(d, num_heads)
-    uneven = {
-        name: f"{num_processes} processes cannot share {number} {name} evenly"
-        if number % num_processes
-        else ""
-        for name, number in (("heads", num_heads), ("tokens", num_tokens))
-    }
-    return uneven | {"exchange": uneven["tokens"] or uneven["heads"]}
+def split(
+    name: str, mha: MultiHeadAttention, x: torch.Tensor, out: torch.Tensor
+) -> tuple[Callable, torch.Tensor, torch.Tensor]:
+    """Return the share of this process: its module, its part of x, and its part of out.
 
-
-def measure(size: Size, rounds: int) -> dict[str, dict[str, float]]:
-    """Split in every way that the sizes allow, in all processes; return the measurements.
-
-    Returns:
-        For "heads", "tokens" (in a ring) and "exchange": apart, how far its out is from that of one
-        process; ms, the median of a forward and backward, of wall time; busy, the same of this
-        process's own processor time; sent, the bytes it sends in a forward.
+    Raises:
+        ValueError: the heads or tokens cannot be shared out evenly.
     """
-    b, num_tokens, d, num_heads = size
-    torch.manual_seed(123)
-    mha, x = MultiHeadAttention(d, d, num_tokens, 0.0, num_heads), torch.randn(b, num_tokens, d)
     rank, num_processes = dist.get_rank(), dist.get_world_size()
-    device = torch.device("cuda", torch.cuda.current_device()) if on_gpus() else "cpu"
-    with torch.no_grad():
-        whole = FusedMultiHeadAttention(d, d, num_tokens, 0.0, num_heads)
-        whole.load_state_dict(mha.state_dict())
-        out = whole(x)  # needs far less memory than the explicit class
-    measured = {}
-    for way, unable in allowed(size, num_processes).items():
-        if unable:
-            continue
-        module, given, right = mha.to(device), x.to(device), out
-        if way == "heads":
-            module = processes.SharedHeads(mha, rank, num_processes).to(device)
-        else:
-            given, right = (processes.share_tokens(t, num_processes)[rank] for t in (given, out))
-            forward = {"tokens": processes.forward_in_ring}.get(way, processes.forward_by_exchange)
-            module = functools.partial(forward, mha)
-        with processes.Traffic() as traffic, torch.no_grad():
-            apart = worst([(module(given).cpu(), right)])
-        sent = leaving(traffic.handed, num_processes)
-        ms, busy = clock(module, given, rounds)
-        measured[way] = {"apart": apart, "ms": ms, "busy": busy, "sent": sent}
-    return measured
+    if name == "heads":
+        return processes.SharedHeads(mha, rank, num_processes).to(x.device), x, out
+    if name == "exchange":
+        processes.check_shares(mha.num_heads, num_processes)
+    forward = processes.forward_in_ring if name == "tokens" else processes.forward_by_exchange
+    x, out = (processes.share_tokens(t, num_processes)[rank] for t in (x, out))
+    return functools.partial(forward, mha), x, out
 
 
-def leaving(handed: dict[str, int], num_processes: int) -> int:
+def count_sent(handed: dict[str, int]) -> int:
+    """Return the bytes that leave this process, of what it has passed to torch.distributed."""
+    num_processes = dist.get_world_size()
     sent = handed.get("send", 0)
     if "all_reduce" in handed:
         sent += processes.bytes_sent(handed["all_reduce"], num_processes)
     return sent + handed.get("all_to_all", 0) * (num_processes - 1) // num_processes
 
 
-def equal(aparts: Sequence[float]) -> bool:
-    """Say whether all processes agree with one process; NaN, or no process at all, does not."""
-    return len(aparts) > 0 and all(apart <= NEAR for apart in aparts)
-
-
-def clock(module: Callable, x: torch.Tensor, rounds: int) -> tuple[float, float]:
+def measure_time(module: Callable, x: torch.Tensor, rounds: int) -> tuple[float, float]:
     """Return the medians of a forward and backward, in milliseconds of wall and processor time."""
     wall, busy = [], []
     x = x.clone().requires_grad_()
@@ -101,15 +62,11 @@ def clock(module: Callable, x: torch.Tensor, rounds: int) -> tuple[float, float]
         dist.barrier()
         start = time.perf_counter(), time.process_time()
         module(x).square().mean().backward()
-        if on_gpus():
+        if x.is_cuda:
             torch.cuda.synchronize()
         wall.append(1e3 * (time.perf_counter() - start[0]))
         busy.append(1e3 * (time.process_time() - start[1]))
     return statistics.median(wall[1:]), statistics.median(busy[1:])
-
-
-def on_gpus() -> bool:
-    return dist.get_backend() == "nccl"
 
 
 def main() -> int:
@@ -118,47 +75,45 @@ def main() -> int:
         "--size", nargs=4, type=int, default=(1, 1024, 768, 12), metavar=("B", "N", "D", "HEADS")
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="to wait for a process that does not come (60)"
-    )
     options = parser.parse_args()
     if "RANK" not in os.environ:
         parser.error("torchrun starts this: torchrun --standalone --nproc-per-node 4 " + __file__)
-    first, size = os.environ["RANK"] == "0", tuple(options.size)
-    try:
-        unable = allowed(size, int(os.environ["WORLD_SIZE"]))
-    except ValueError as error:
-        unable = {"": str(error)}
-    left_out = "; ".join(f"by {way}: {why}" if way else why for way, why in unable.items() if why)
-    nothing = "; nothing was measured" * all(unable.values())
-    if left_out and first:
-        print(f"left out: {left_out}{nothing}", flush=True)
-    if nothing:
-        return 0  # for any other status torchrun would add forty lines to this one
-    gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])  # one for each
-    if gpus:
+    on_gpus = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])  # one for each
+    if on_gpus:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    limit = datetime.timedelta(seconds=options.seconds)
-    try:
-        dist.init_process_group("nccl" if gpus else "gloo", timeout=limit)
-    except dist.DistError as late:
-        print(f"process {os.environ['RANK']} has not met all others: {late}", flush=True)
-        return 3
-    measured = measure(size, options.rounds)
-    everywhere: list = [None] * dist.get_world_size()
-    dist.all_gather_object(everywhere, {way: found["apart"] for way, found in measured.items()})
-    same = {way: equal([aparts[way] for aparts in everywhere]) for way in measured}
-    if first:
-        where = f"{len(everywhere)} processes, {dist.get_backend()}, torch {torch.__version__}"
-        print(where)
-        for way, numbers in measured.items():
-            print(
-                f"by {way:<9}equal to {NEAR:g}: {same[way]} ({numbers['apart']:.1e}), "
-                f"{numbers['ms']:,.1f} ms, {numbers['busy']:,.1f} of its own processor, "
-                f"{numbers['sent']:,} bytes sent in a forward"
-            )
+    device = torch.device("cuda" if on_gpus else "cpu")
+    dist.init_process_group("nccl" if on_gpus else "gloo")
+    write = print if dist.get_rank() == 0 else lambda line: None
+    write(f"{dist.get_world_size()} processes, {dist.get_backend()}, torch {torch.__version__}")
+
+    b, num_tokens, d, num_heads = options.size
+    torch.manual_seed(123)  # the same numbers in every process
+    whole = FusedMultiHeadAttention(d, d, num_tokens, 0.0, num_heads).to(device)
+    mha = MultiHeadAttention(d, d, num_tokens, 0.0, num_heads).to(device)
+    mha.load_state_dict(whole.state_dict())
+    x = torch.randn(b, num_tokens, d).to(device)
+    with torch.no_grad():
+        out = whole(x)  # needs far less memory than the explicit class
+    all_equal = []
+    for name in SPLITS:
+        try:
+            module, here, right = split(name, mha, x, out)
+        except ValueError as uneven:  # in every process, before any sends
+            write(f"by {name}: left out, {uneven}")
+            continue
+        with processes.Traffic() as traffic, torch.no_grad():
+            apart = worst([(module(here), right)])
+        everywhere = [apart] * dist.get_world_size()
+        dist.all_gather_object(everywhere, apart)
+        all_equal.append(all(each <= NEAR for each in everywhere))  # False where one is NaN
+        ms, busy = measure_time(module, here, options.rounds)
+        write(
+            f"by {name:<9}equal to {NEAR:g}: {all_equal[-1]} ({apart:.1e}), {ms:,.1f} ms, "
+            f"{busy:,.1f} of its own processor, {count_sent(traffic.handed):,} bytes sent in a "
+            "forward"
+        )
     dist.destroy_process_group()
-    return int(not same or not all(same.values()))
+    return 0 if all_equal and all(all_equal) else 1
 
 
 if __name__ == "__main__":

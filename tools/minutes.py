@@ -2,18 +2,20 @@
 
 Usage: python tools/minutes.py [--write]
 
-The rule, for a reader who does every exercise on the way:
+The rule is for a reader who does every exercise on the way:
 
-    prose            200 words a minute, folded answers and hints included, solutions not
-    code             10 seconds a line, blank lines, the set-up cell and solutions aside; a line
-                     that stood in an earlier notebook 2
-    printed output   2 seconds a line, 12 lines of an output at most
-    a picture        20 seconds; a film under sliders 90; the stage 45, which comes again each step
-    an exercise      3 minutes; one with pencil and paper 5; the test 15, the whole class 45
+    prose            200 words a minute; folded answers and hints count, solutions do not
+    code             10 seconds a line, or 2 seconds if an earlier notebook has the same line; blank
+                     lines, the set-up cell and solutions do not count
+    printed output   2 seconds a line, and at most 12 lines of each output
+    a picture        20 seconds
+    a film           90 seconds, for the sliders over it
+    the stage        45 seconds, because the reader knows it from the step before
+    an exercise      3 minutes; 5 with pencil and paper, 15 for the test, 45 for the whole class
 
-An evening ends at the heading "Deeper"; a notebook without one belongs to no evening. Each heading
-folded below it says in its own line how long it takes. Its exercises
-are lines that were read a minute before: 2 minutes each, and 10 the whole class.
+The evening part of a notebook ends at the heading "Deeper", and a notebook without that heading is
+not part of the evening. An exercise of the evening takes 2 minutes, because its lines have just
+been read, and the whole class takes 10. Each folded heading below "Deeper" ends in its own minutes.
 """
 
 import argparse
@@ -29,14 +31,15 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "README.md", ROOT / "docs" / "teaching.md"
 WORDS = 200  # words a minute
 LINE, PRINTED, PICTURE, FILM, STAGE = 10, 2, 20, 90, 45  # seconds
-MOST = 12  # lines of an output that count
-LONGER = {"by_hand": 5, "the_test": 15, "your_class": 45}  # minutes of an exercise
-SHORT = {"your_class": 10}  # in an evening
+MOST = 12  # the largest number of lines of an output that count
+LONGER = {"by_hand": 5, "the_test": 15, "your_class": 45}  # minutes by group of exercises
+SHORT = {"your_class": 10}  # the same in the evening part
 FOLD = "## Deeper"
 SAID = re.compile(r",? \d+ minutes?$", re.MULTILINE)  # minutes at the end of a folded heading
 CHECKED = re.compile(r'\bcheck\("([\w.]+\.\d+)"')
 
-# In the README each notebook; in the plan for teachers each week, and each part of the evening.
+# Rows of tables: a notebook in the README, and in the plan for teachers a week and a part of the
+# evening.
 ROW = re.compile(
     r"^(\| \[(\w+)\]\(notebooks/(?:beyond/)?\2\.ipynb\) \| .* \| )\d* \| \d+( \|)$", re.MULTILINE
 )
@@ -48,7 +51,9 @@ NAME = re.compile(r"\b\d\d_\w+")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", action="store_true", help="into pages and headings")
+    parser.add_argument(
+        "--write", action="store_true", help="write the minutes into pages and headings"
+    )
     options, every = parser.parse_args(), both()
     sums = tuple(map(sum, zip(*every.values(), strict=True)))
     print("evening  whole")
@@ -71,7 +76,7 @@ def course() -> Iterator[tuple[Path, NotebookNode, set[str]]]:
 
 
 def both() -> dict[str, tuple[int, int]]:
-    """Return the minutes of each notebook by name: of its evening part, and of the whole."""
+    """Return for each notebook the minutes of its evening part, or 0, and of all of it."""
     every = {}
     for path, notebook, known in course():
         cells = notebook.cells
@@ -82,7 +87,7 @@ def both() -> dict[str, tuple[int, int]]:
 
 
 def in_headings() -> Iterator[tuple[Path, NotebookNode]]:
-    """Yield the notebooks whose folded headings have wrong minutes, corrected."""
+    """Correct the minutes in folded headings; yield each notebook that had a wrong one."""
     for path, notebook, known in course():
         cells, before = notebook.cells, [cell.source for cell in notebook.cells]
         folds = [i for i, cell in enumerate(cells) if "deeper" in cell.metadata.get("tags", [])]
@@ -98,9 +103,13 @@ def in_headings() -> Iterator[tuple[Path, NotebookNode]]:
 def minutes(
     cells: list[NotebookNode], known: set[str], longer: dict[str, int] = LONGER, exercise: int = 3
 ) -> int:
-    """Return the minutes that cells of a notebook take; known lines of code were read before.
+    """Return the minutes that cells of a notebook take.
 
-    longer: minutes of the exercises that take others than all the rest.
+    Args:
+        cells: any cells; solutions and the set-up do not count.
+        known: lines of code that the reader has seen before.
+        longer: minutes of an exercise by the name of its group.
+        exercise: minutes of every other exercise.
     """
     aside = {"solution", "set-up"}
     cells = [cell for cell in cells if not aside & {*cell.metadata.get("tags", [])}]
@@ -119,7 +128,7 @@ def lines_of(cell: NotebookNode) -> list[str]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a piece of Markdown, its marks and links' targets left out."""
+    """Return the words of a piece of Markdown without its marks and the targets of links."""
     text = re.sub(r"\]\([^)]*\)|<[^>]+>", " ", SAID.sub("", text))
     return re.findall(r"[^\W_][\w.'-]*", text)
 
@@ -135,10 +144,11 @@ def seconds_of(output: NotebookNode) -> int:
 
 
 def in_page(text: str, every: dict[str, tuple[int, int]]) -> str:
-    """Return a page with these minutes in its tables, and the sum of the evening.
+    """Return a page with these minutes in its tables and in the sum of the evening.
 
-    In class is the evening; of a notebook that belongs to none, half. Of what stands after "or"
-    one takes the same. The evening's parts begin where those before them end.
+    In the plan for teachers, the evening part of a notebook is done in class; of a notebook without
+    one, half is. A notebook after "or" is a choice and is not counted. Each part of the evening
+    starts when the parts before it end.
     """
     now = 0
 

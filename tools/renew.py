@@ -2,8 +2,8 @@
 
 Usage: python tools/renew.py [--check] [NOTEBOOK ...], all of notebooks/ unless named.
 
-The normal form is what a re-run reproduces to the byte: outputs without widget views, error
-tracebacks cut to their last line, and no metadata but tags and what follows from them. A cell
+A new run reproduces the normal form to the byte: it has outputs without widget views, error
+tracebacks cut to their last line, and only the metadata that follow from tags. A cell
 tagged nbval-ignore-output shows measured times: it keeps its stored outputs until its source
 changes or its outputs are cleared.
 """
@@ -145,8 +145,8 @@ def normal_form(notebook: NotebookNode) -> str:
 def normal_metadata(cell: NotebookNode) -> NotebookNode:
     """Return the metadata of a cell: its tags, and what follows from them.
 
-    A solution starts out folded, and so do the set-up, which would stand before the idea, what only
-    prepares a picture, and all below a heading of the depth.
+    Some cells start out folded: solutions, the set-up, code that only prepares a picture, and
+    everything below a heading with the tag "deeper".
     """
     metadata = NotebookNode()
     if tags := cell.metadata.get("tags"):

@@ -30,14 +30,14 @@ from eleven_steps.checks.attention import check_attention
 from eleven_steps.checks.verdict import UNJUDGED, Verdict, say
 from eleven_steps.helpers.trace import STEPS
 
-NOT_JUDGED = *UNJUDGED, "unfinished", "type"  # kinds of verdicts
+NOT_JUDGED = *UNJUDGED, "unfinished", "type"  # kinds of verdicts that judge nothing
 STATUS = {"right": 0, "wrong": 1, "not judged": 2}
-COLOURS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # colours of ANSI
-LOADING = 120.0  # seconds for a file and all that it imports
-GIVEN_UP = 1800.0  # seconds after which a process that answers to nothing is given up
-# What is carried of a verdict, and printed by --json.
+COLOURS = {"right": ("✓", "32"), "wrong": ("✗", "31"), "not judged": ("?", "33")}  # ANSI colours
+LOADING = 120.0  # seconds to import a file and all that it imports
+GIVEN_UP = 1800.0  # seconds after which a process that does not answer is ended
+# The fields of a verdict that a process sends, and that --json prints.
 PARTS = "kind", "text", "wrong", "gets", "expected", "hint", "step", "line", "code", "note"
-# A forked process need not load torch again; where torch's own threads forbid it, a new one is.
+# A forked process need not load torch again; elsewhere a new process is started.
 PROCESSES = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
 
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped: what is not named above is not judged", file=sys.stderr)
         return STATUS["not judged"]
-    except BrokenPipeError:  # whoever reads has read enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return STATUS["not judged"]
     return status
@@ -68,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     about = "or package.module:NAME; NAME is a class, or what declare returns for it"
     parser.add_argument("targets", metavar="FILE.py:NAME", help=about, nargs="+")
-    parser.add_argument("--full", action="store_true", help="no token is hidden, as in an encoder")
-    parser.add_argument("--json", action="store_true", help="one object a line")
+    parser.add_argument("--full", action="store_true", help="hide no token, as in an encoder")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
 
 
@@ -89,7 +89,7 @@ def shown(target: str, verdict: Verdict) -> str:
 
 
 def as_json(target: str, verdict: Verdict) -> str:
-    """Return the same as an object in one line."""
+    """Return a verdict as a JSON object on one line."""
     step = verdict.step and STEPS[verdict.step - 1]
     fields = {"target": target, "verdict": judgement(verdict), "step": verdict.step, "name": step}
     fields |= {"mistakes": verdict.mistakes, "message": verdict.message}
@@ -108,14 +108,14 @@ def judge_apart(target: str, causal: bool = True) -> Verdict:
     ours, theirs = PROCESSES.Pipe(duplex=False)
     process = PROCESSES.Process(target=_answer, args=(theirs, target, causal))
     process.start()
-    theirs.close()  # so that the end is seen where nothing was sent
+    theirs.close()  # so that reading ends if nothing was sent
     try:
         wait([ours, process.sentinel], GIVEN_UP)
         if ours.poll():
             fields = json.loads(ours.recv_bytes())
             return Verdict(**fields | {"mistakes": tuple(fields["mistakes"])})
     except (EOFError, OSError):
-        pass  # it ended without a word
+        pass  # the process ended before it sent a verdict
     finally:
         process.join(1 if process.exitcode is None and not ours.poll() else 0)
         ended = process.exitcode
@@ -131,14 +131,14 @@ def _how(ended: int | None) -> str:
 
 
 def _answer(connection: Connection, target: str, causal: bool) -> None:
-    """In the other process: judge, and send the verdict as JSON."""
-    os.dup2(2, 1)  # what a file prints is no verdict
+    """Judge a target in the other process, and send the verdict as JSON."""
+    os.dup2(2, 1)  # a file's own output goes to stderr, apart from verdicts
     try:
         verdict = asdict(_judged(target, causal))
         fields = {name: verdict[name] for name in (*PARTS, "mistakes")}
         connection.send_bytes(json.dumps(fields).encode())
     except KeyboardInterrupt:
-        pass  # the person at the keyboard: the other process says so
+        pass  # the parent process reports the interrupt
 
 
 def _judged(target: str, causal: bool) -> Verdict:
@@ -182,7 +182,7 @@ def target_of(target: str) -> Any:
 
 
 def loaded(path: Path) -> ModuleType:
-    """Load a file by its path, whatever else bears its name; a package's, with its package."""
+    """Load a file by its path, whatever else has its name; load its package with it."""
     if not path.is_file():
         raise LookupError(f"there is no file {path.name} in {path.parent}")
     top, parts = path, [path.stem]
@@ -204,7 +204,7 @@ def _is_in(module: ModuleType, folder: Path) -> bool:
 
 
 def _private(path: Path) -> ModuleType:
-    """Load a file, or a package by its __init__.py, under a name that nothing else has."""
+    """Load a file, or a package's __init__.py, under a name that no other module has."""
     name = f"asked_{path.parent.name if path.stem == '__init__' else path.stem}"
     folders = [str(path.parent)] if path.stem == "__init__" else None
     spec = spec_from_file_location(name, path, submodule_search_locations=folders)

@@ -1,4 +1,4 @@
-"""Say of an answer to an exercise whether it is right, and if not, what is wrong with it.
+"""Judge an answer to an exercise: whether it is right and, if not, what is wrong with it.
 
 read_class shows the same of a class, step by step, in its own tensors.
 """
@@ -39,8 +39,8 @@ from eleven_steps.checks.verdict import Verdict, honestly, say, say_mistake, tog
 from eleven_steps.checks.written import judge_written
 
 EXERCISES = (*TASKS, *QUIZZES, *SHEET)
-JUDGES = {"check", "check_attention"}  # which would do a test's work
-wrong_tries: Counter[str] = Counter()  # of this process, by exercise
+JUDGES = {"check", "check_attention"}  # names that a learner's test may not call
+wrong_tries: Counter[str] = Counter()  # in this process, by exercise
 
 
 def check(identifier: str | None = None, answer: Any = ..., record: bool = True) -> Any:
@@ -51,9 +51,9 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
             practice, "practice.single_head.7": shapes, single_head, columns or multi_head, and a
             number; or by_hand.3, 4 or 5 with numbers of one's own, "by_hand.3.7". Without one, the
             picture of what is done comes back.
-        answer: what the exercise asks for, a function, a number, a dictionary or a class. Whatever
-            comes is looked at: code runs on copies, for 5 seconds of its own at most, and what it
-            prints or raises stays inside. An answer that lives in another process is an object with
+        answer: what the exercise asks for, a function, a number, a dictionary or a class. Code
+            runs on copies, for at most 5 seconds of processor time, and nothing that it prints or
+            raises reaches the notebook. An answer that lives in another process is an object with
             a method ask, as asking/questions.py describes.
         record: whether a right answer counts as progress; a solution only proves itself.
 
@@ -74,11 +74,11 @@ def check(identifier: str | None = None, answer: Any = ..., record: bool = True)
     if isinstance(task, Paper):
         start = {"given": dict(task.given), "sizes": dict(task.sizes)}
         verdict = replace(verdict, **start, solution=task.right)
-    name = ".".join(task.identifier.split(".")[:2])  # also where the numbers are one's own
+    name = ".".join(task.identifier.split(".")[:2])  # without the seed of a student's own numbers
     if record and verdict.passed and name in EXERCISES:
         return replace(verdict, note=together(verdict.note, progress.record(name)))
     if verdict.hint and not isinstance(task, Grow):
-        wrong_tries[task.identifier] += record  # a grader asks for many learners
+        wrong_tries[task.identifier] += record  # a grader records nothing
         return verdict if wrong_tries[task.identifier] > 1 else without_code(verdict)
     return verdict
 
@@ -102,7 +102,7 @@ def no_exercise(identifier: Any, names: Iterable[str]) -> str:
 
 
 def in_time(task: Task | Quiz | Paper, answer: Any) -> Verdict:
-    """Say of an answer what check says, the clock running."""
+    """Judge an answer to an exercise within its time limit."""
     with isolated(SECONDS):
         try:
             verdict = judge(task, answer)
@@ -112,7 +112,7 @@ def in_time(task: Task | Quiz | Paper, answer: Any) -> Verdict:
 
 
 def judge(task: Task | Quiz | Paper, answer: Any) -> Verdict:
-    """Say of an answer what check says, unless it takes too long."""
+    """Judge an answer to an exercise by the exercise's kind, without a time limit."""
     if kind_of(answer)[0] == "open":
         return say("open")
     if isinstance(task, Write):
@@ -126,7 +126,7 @@ def judge(task: Task | Quiz | Paper, answer: Any) -> Verdict:
 
 
 def _printed(task: Any, answer: Any) -> str:
-    """The beginning of what an answer prints; of one that lives elsewhere nobody reads it."""
+    """Return the beginning of what an answer prints; nothing of one in another process."""
     if is_remote(answer):
         return ""
     if isinstance(task, Write):

@@ -33,11 +33,11 @@ from eleven_steps.checks.verdict import Verdict, described, honestly, say, say_m
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import STEPS
 
-SECONDS = 5.0  # of an answer's own, for all that it is asked
+SECONDS = 5.0  # of processor time for an answer, for all questions together
 
 
 class Unmasked(variants.VariantAttention):
-    """Ours without a mask, as in an encoder."""
+    """Our class without a mask, as in an encoder."""
 
     def __init__(self, d_in, d_out, context_length, dropout, num_heads, qkv_bias=False):
         sizes = d_in, d_out, context_length, dropout, num_heads, qkv_bias
@@ -71,7 +71,7 @@ def check_attention(
 
 
 def judge_class(cls: Any, reference: Any, causal: bool = True) -> Verdict:
-    """Judge a finished class against a reference, the clock running."""
+    """Judge a finished class against a reference, within the time limit."""
     with isolated(SECONDS):
         try:
             if (verdict := _not_judged(cls, reference)) is not None:
@@ -92,7 +92,7 @@ def judge_class(cls: Any, reference: Any, causal: bool = True) -> Verdict:
 
 
 def _not_judged(cls: Any, reference: Any) -> Verdict | None:
-    """Why a class cannot be asked at all; None where it can."""
+    """Say why a class cannot be judged; return None if it can."""
     sort, name = kind_of(cls)
     if sort == "open":
         return say("open")
@@ -117,7 +117,7 @@ def _asked_at(cls: Any) -> str:
 
 
 def _misdeclared(broken: Broken) -> Verdict | None:
-    """A sentence about the declaration, where that is what does not fit."""
+    """Say what does not fit in a declaration; return None if nothing is wrong with it."""
     value = broken.reply.value
     if isinstance(value, Failure) and value.kind == Undeclared.__name__:
         return say("misdeclared", why=value.text.partition(": ")[2])
@@ -125,7 +125,7 @@ def _misdeclared(broken: Broken) -> Verdict | None:
 
 
 def _place_of(cls: Any, broken: Broken, reference: Any) -> tuple[Blame, Search] | None:
-    """Where the output goes wrong; None where no output is wrong, or no place is found."""
+    """Find where the output goes wrong; return None if no place is found."""
     short = broken.clause.case.num_tokens <= MOST_TOKENS
     if is_remote(cls) or broken.clause.promise != OUTPUT or not short or not records(reference):
         return None
@@ -146,7 +146,7 @@ def _verdict(
     known = mistake and found and found.step in mistake.steps
     if mistake and not sure and found and not known:
         mistake = None
-    if known and found.misnamed:  # a wrong name is used: what the mistake says is no help there
+    if known and found.misnamed:  # a wrong name is used, and the mistake's sentence would not help
         named = (mistake.identifier,)
         verdict = replace(placed(Verdict("mistake", step=found.step), *place), mistakes=named)
     elif mistake:
@@ -162,7 +162,7 @@ def _verdict(
 
 
 def of_clause(broken: Broken) -> Verdict:
-    """Say which promise is broken, and how what comes differs from what is right."""
+    """Say which promise is broken, and how the reply differs from the right one."""
     clause, value = broken.clause, broken.reply.value
     gets, expected = differences(value, broken.right)
     expected = expected if broken.right is not None else ""
@@ -175,7 +175,7 @@ def of_clause(broken: Broken) -> Verdict:
 
 
 def differences(value: Any, right: Any) -> tuple[str, str]:
-    """How what comes differs from what is right: what you get, and what is expected."""
+    """Compare a reply with the right one: return what you get, and what is expected."""
     if isinstance(value, Failure):
         return f"an error: {value.text}.", ""
     if isinstance(value, dict) and isinstance(right, dict):

@@ -1,8 +1,8 @@
-"""Finds the expression at fault: the first where a right value makes everything after it right.
+"""Find the expression at fault: the first where a right value makes everything after it right.
 
-Nothing is guessed from how code looks. A value of the eleven steps is put in place of an
-expression's own, the rest of the learner's code runs on, and its output is compared with the
-right one, in two cases of other sizes. What is said of a line has therefore been tried.
+The search guesses nothing from how code looks. It puts a value of the eleven steps in place of an
+expression's own, runs the rest of the learner's code, and compares the output with the right one,
+in two cases of different sizes. So every statement about a line has been tried.
 """
 
 import ast
@@ -24,55 +24,55 @@ from eleven_steps.checks.replacements import TENSORS, THREE, Put, as_read, every
 from eleven_steps.checks.right import Known, Right
 from eleven_steps.checks.watch import Spot, Watch
 
-# What has to be there before a value can be made
+# What the code must have made before it can make a value
 BEFORE = {"scores": {"queries", "keys"}, "weights": {"queries", "keys"}}
 BEFORE |= {"context": {"queries", "keys", "values"}, "out": {"context"}}
 MADE_OF = {"context": {"weights", "values"}, "out": {"context"}}  # in one call
 ELSEWHERE = {"__init__": ("b", "num_tokens")}  # sizes that a function cannot know
-OFTEN = 16  # how often one expression is read
+OFTEN = 16  # at most so many values of one expression are kept
 
 
 @dataclass
 class Seen:
-    """What an expression gave when the code ran as it is."""
+    """Hold what an expression gave when the code ran unchanged."""
 
     value: Any = field(repr=False)
-    reads: list[Known | None]  # by time
-    made: dict[str, set[frozenset[int]]]  # the right values that there were: kinds, and their steps
+    reads: list[Known | None]  # one for each time that it was reached
+    made: dict[str, set[frozenset[int]]]  # right values made before: their kinds and steps
     times: int = 1
     raised: bool = False
-    kept: Any = field(default=None, repr=False)  # the value as it was then
+    kept: Any = field(default=None, repr=False)  # a copy of the value
 
     @property
     def read(self) -> Known | None:
-        """Which right value it gave first."""
+        """Return the right value that it gave first."""
         return self.reads[0]
 
     @functools.cached_property
     def constant(self) -> bool:
-        """Whether it is a tensor that holds one number everywhere, as zeros do."""
+        """Say whether it is a tensor of one repeated number, as zeros makes it."""
         value = self.value
         plain = isinstance(value, torch.Tensor) and value.numel() > 1 and not value.is_meta
         return plain and bool((value == value.reshape(-1)[0]).all())
 
     @property
     def absent(self) -> bool:
-        """Whether it is no value yet: an error, None, a layer or a method that was not called."""
+        """Say whether it is no value yet: an error, None, an uncalled layer or method."""
         kinds = nn.Module | MethodType | BuiltinMethodType | None
         return self.raised or isinstance(self.value, kinds)
 
 
 @dataclass
 class Blame:
-    """An expression, what it gives, and what is needed in its place."""
+    """Hold an expression at fault, what it gives, and what is needed in its place."""
 
     spot: Spot
     seen: Seen
-    need: Known | None  # None where nothing that was tried makes the rest right
+    need: Known | None  # None if no value that was tried repairs the rest
     step: int
-    operand: "Blame | None" = None  # the part of it that is not what it should be
-    misnamed: bool = False  # what is needed had been made before, and another name stands there
-    fact: str = ""  # what is known besides
+    operand: "Blame | None" = None  # the part of the expression that is wrong
+    misnamed: bool = False  # the needed value exists, but a wrong name is used
+    fact: str = ""  # one more known fact, as a sentence
 
 
 class Search:
@@ -86,7 +86,7 @@ class Search:
         given: kinds that are made before it, where it is one step's function.
         elsewhere: makes the search in a case of other sizes, in which what repairs has to hold
             too: sizes agree by chance, and one value can make up for the lack of another.
-        trusted: names of arguments, which are right as they are handed over.
+        trusted: names of arguments, whose values are right.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Search:
         self.seen: dict[Spot, Seen] = {}
         self._made: dict[str, set[frozenset[int]]] = {"x": {frozenset({1})}}
         self._made |= {kind: {frozenset({2, 3, 4})} for kind in given}
-        self._orders: set[str] = set()  # of axes, by the first
+        self._orders: set[str] = set()  # orders of axes that the learner's code has
         self.error: BaseException | None = None
         self.out: Any = None
         watch.instead, watch.seen = {}, self._note
@@ -132,7 +132,7 @@ class Search:
             before.reads.append(read)
             return
         plain = isinstance(value, torch.Tensor) and not value.is_meta
-        kept = value.detach().clone() if plain else value  # it may be written into later
+        kept = value.detach().clone() if plain else value  # later code may change it in place
         self.seen[spot] = Seen(value, [read], self._so_far(), kept=kept)
         if read:
             self._made.setdefault(read.kind, set()).add(read.steps)
@@ -144,7 +144,7 @@ class Search:
     # ---- which expression ----
 
     def blame(self) -> Blame | None:
-        """The expression at fault, or the likeliest where no value makes the rest right."""
+        """Find the expression at fault, or the likeliest if no value repairs the rest."""
         ways = (
             lambda: self._first(self._likely) or self._first(lambda spot, known: True),
             self._swapped_sizes,
@@ -178,32 +178,32 @@ class Search:
         return None
 
     def _likely(self, spot: Spot, known: Known) -> bool:
-        """Whether a value is tried first: of the constructor's sizes, those that are no letter's.
+        """Say whether to try a value first: a size of the constructor that is no letter's.
 
-        Where another letter's stands, it may as well be used wrongly in forward.
+        The size of a wrong letter may also be a mistake in forward, which uses it.
         """
         value = self.seen[spot].value
         odd = type(value) is int and value not in self.right.case.letters.values()
         return spot.function != "__init__" or known.kind != "size" or odd
 
     def _is_other(self, spot: Spot, seen: Seen, put: Put) -> bool:
-        """Whether a value is another one than stands there, and could be made by then."""
+        """Say whether a value differs from the present one, and can be made by then."""
         known, read = put.known, seen.read
         if not read:
             return True
         # One place that makes three, or every head: what it leaves out is left out thrice.
         if known.kind != read.kind == _named(spot.target):
-            return False  # it is what its name says
+            return False  # the value is what its name says
         other = known.kind != read.kind or seen.times > 1 and known.steps > read.steps
         if put.how == "turn" and not other:
             other = any(r and r.head != k.head for r, k in zip(seen.reads, put.each, strict=False))
-        # Where another right value stands, the right one has been made already, or is made here.
+        # If a different right value is here, the needed one was made before, or is made here.
         taken = {s.read.kind for p in spot.children if (s := self.seen.get(p)) and s.read}
         here = known.kind in seen.made or known.kind in THREE and not known.steps & {3, 4}
         return other and (here or MADE_OF.get(known.kind, {""}) <= taken)
 
     def _swapped(self) -> Blame | None:
-        """Two values that stand in each other's place, in a call or where they get their names."""
+        """Find two exchanged values, in a call or where they get their names."""
         order = {spot: i for i, spot in enumerate(self.seen)}
         pairs = [(spot, pair) for spot in self.seen for pair in combinations(spot.children, 2)]
         named = (s for s in self.seen if s.target and _named(s.target) and all(self.seen[s].reads))
@@ -223,7 +223,7 @@ class Search:
         return None
 
     def _swapped_sizes(self) -> Blame | None:
-        """Two sizes that one unpacking gives to each other's names."""
+        """Find two sizes that one unpacking assigns to each other's names."""
         for spot in [s for s in self.seen if s.row and type(self.seen[s].value) is int]:
             for other in spot.row[spot.row.index(spot) + 1 :]:
                 ours, theirs = (self._size(self.seen[s].value) for s in (spot, other))
@@ -237,7 +237,7 @@ class Search:
         return next((p for p in sizes if p.known.value == value), None)
 
     def _everywhere(self) -> Blame | None:
-        """What is wrong, or missing, wherever the same words stand for it."""
+        """Find what is wrong or missing wherever the same text is written."""
         for spot, seen in list(self.seen.items()):
             alike_ones = [s for s in self.watch.spots if s.text == spot.text]
             if len(alike_ones) < 2 or not (seen.absent or type(seen.value) in (int, float)):
@@ -250,7 +250,7 @@ class Search:
         return None
 
     def _unfinished(self) -> Blame | None:
-        """A right value that is used in several places as what a later step makes of it."""
+        """Find a right value that several places use as if a later step had been done."""
         for spot, seen in list(self.seen.items()):
             if seen.read and seen.read.kind in TENSORS:
                 kind, done = seen.read.kind, seen.read.steps
@@ -264,7 +264,7 @@ class Search:
         return None
 
     def _three_alike(self) -> Blame | None:
-        """Three expressions written alike, for queries, keys and values."""
+        """Find three expressions written alike, for queries, keys and values."""
         rows: dict[str, list[Spot]] = {}
         for spot, seen in self.seen.items():
             if not seen.read and isinstance(seen.value, torch.Tensor | nn.Module | Exception):
@@ -278,18 +278,18 @@ class Search:
         return None
 
     def _odd(self) -> Iterator[tuple[Spot, Seen]]:
-        """The expressions of forward that give a tensor of no step, or raise."""
+        """List the expressions of forward that raise, or give a tensor of no step."""
         for spot, seen in self.seen.items():
             tensor = isinstance(seen.value, torch.Tensor) and seen.value.is_floating_point()
             if spot.function != "__init__" and not seen.read and (tensor or seen.raised):
                 yield spot, seen
 
     def _returned(self) -> Blame | None:
-        """What is returned, where no expression on the way is at fault."""
+        """Blame the returned expression, if no expression before it is at fault."""
         if self.error:
             return None
         outs, goals = (list(x) if type(x) is tuple else [x] for x in (self.out, self.goal))
-        if self.out is None:  # the last tensor that was made, and is not returned
+        if self.out is None:  # the code made this tensor last, but does not return it
             outs = [s.value for s in self.seen.values() if isinstance(s.value, torch.Tensor)][-1:]
         for out, goal in zip(outs, goals, strict=False):
             need = self.right.read(goal)
@@ -303,7 +303,7 @@ class Search:
         return None
 
     def _unproven(self) -> Blame | None:
-        """Where it first leaves what is right, or stops: not tried, since nothing repairs it.
+        """Find where the code first goes wrong or stops, although no value repairs it.
 
         With two faults no single value makes the output right. The first expression whose inputs
         are all right, and which is nothing right itself, is the earlier of the two.
@@ -320,7 +320,7 @@ class Search:
         return Blame(spot, self.seen[spot], None, step)
 
     def _inputs(self, spot: Spot) -> list[Seen]:
-        """The tensors that an expression is made of."""
+        """Return the tensors that an expression is made of."""
         parts = (self.seen[part] for part in spot.children if part in self.seen)
         return [seen for seen in parts if isinstance(seen.value, torch.Tensor) or seen.raised]
 
@@ -329,13 +329,13 @@ class Search:
         return bool(inputs) and all(seen.read for seen in inputs)
 
     def _last_of_line(self) -> Spot | None:
-        """The last expression of the line that raised, where that was none of them."""
+        """Return the last expression of the line that raised, if no expression raised."""
         frames = traceback.extract_tb(self.error.__traceback__) if self.error else []
         lines = [frame.lineno for frame in frames if frame.filename == self.watch.file]
         return next((s for s in reversed(self.seen) if lines and s.line == lines[-1]), None)
 
     def _where_made(self, found: Blame) -> Blame:
-        """The blame for a line that makes what the line that was found only reads or calls."""
+        """Move the blame to the line that makes what the blamed line only reads or calls."""
         seen = found.seen
         passed_on = not found.spot.children or seen.value is None
         if seen.read or found.operand or not passed_on or type(seen.value) in (int, float):
@@ -356,7 +356,7 @@ class Search:
     # ---- what repairs it ----
 
     def repair(self, spot: Spot, wanted: Callable[[Put], bool]) -> Put | None:
-        """What makes the output right, put in place of an expression."""
+        """Find the value that makes the output right in place of an expression."""
         seen = self.seen[spot]
         for put in self._fitting(spot, seen):
             possible = BEFORE.get(put.known.kind, set()) <= seen.made.keys()
@@ -365,7 +365,7 @@ class Search:
         return None
 
     def _holds(self, puts: dict[Spot, Put]) -> bool:
-        """Whether the output is right with these in place, and so it is in another case."""
+        """Say whether the output is right with these values, also in a second case."""
         if not self._right_with(puts):
             return False
         if not self._elsewhere:
@@ -406,7 +406,7 @@ class Search:
         return {put.key: put for put in every_put(self.right)}
 
     def _fitting(self, spot: Spot, seen: Seen) -> Iterator[Put]:
-        """What is of the kind that stands there, or any where that is not known."""
+        """Keep the values of the expression's kind, or all if its kind is not known."""
         yield from self._called(seen)
         building, unknown = spot.function == "__init__", ELSEWHERE.get(spot.function, ())
         parts = [self.seen[part].read for part in spot.children if part in self.seen]
@@ -420,7 +420,7 @@ class Search:
             known = put.known
             if known.kind not in kinds or known.name in unknown or known.layout == other:
                 continue
-            if not known.steps <= self._most:  # it would do what comes after
+            if not known.steps <= self._most:  # the value includes later steps
                 continue
             if spot.text in self.trusted and seen.read and seen.read.kind == known.kind:
                 continue
@@ -462,7 +462,7 @@ class Search:
         return several or isinstance(value, torch.Tensor | nn.Module)
 
     def _called(self, seen: Seen) -> Iterator[Put]:
-        """What a method gives that is not called."""
+        """Return what an uncalled method would give."""
         if not isinstance(seen.value, MethodType | BuiltinMethodType):
             return
         try:
@@ -477,7 +477,7 @@ class Search:
     # ---- which step ----
 
     def _explained(self, spot: Spot, need: Known) -> Blame:
-        """The blame for an expression, or for the larger one that is given it by mistake."""
+        """Blame an expression, or the larger one that takes it by mistake."""
         seen, larger = self.seen[spot], spot.above
         made = self._is_made(seen, need)
         given = need.kind in ("size", "factor") or made and (seen.read or not spot.children)
@@ -491,7 +491,7 @@ class Search:
             kinds = {"size", "factor", whole and whole.read and whole.read.kind}
             put = whole and self.repair(larger, lambda p, kinds=kinds: p.known.kind not in kinds)
             same = put and put.known.kind == need.kind and put.known.steps <= need.steps
-            if put and not same:  # otherwise it does nothing yet
+            if put and not same:  # else the larger expression changes nothing
                 step = self._step(larger, put.known, {below: need})
                 return Blame(larger, whole, put.known, step, Blame(spot, seen, need, step), made)
             below, larger = larger, larger.above
@@ -501,7 +501,7 @@ class Search:
 
     @staticmethod
     def _is_made(seen: Seen, need: Known) -> bool:
-        """Whether what is needed had been made before: then a wrong name stands there."""
+        """Say whether the needed value exists already, so that a wrong name is used."""
         return any(need.steps <= steps for steps in seen.made.get(need.kind, ()))
 
     def _with_operand(self, spot: Spot, need: Known) -> Blame:
@@ -524,14 +524,14 @@ class Search:
             elif has.layout.split()[:2] != wants.layout.split()[:2] or "j i" in has.layout:
                 if wants.layout.split()[0] not in self._orders:
                     continue  # an order that comes up nowhere only makes up for what is wrong here
-                step = max(has.steps)  # it was laid out otherwise where it was made
+                step = max(has.steps)  # its axes were in a different order when it was made
             misnamed = not same_kind and self._is_made(seen, wants)
             operand = Blame(part, seen, wants, step)
             return Blame(spot, self.seen[spot], need, step, operand, misnamed)
         return Blame(spot, self.seen[spot], need, step)
 
     def _step(self, spot: Spot, need: Known, instead: dict[Spot, Known]) -> int:
-        """The step that makes what is needed of what an expression takes, or should take."""
+        """Return the step that makes the needed value from what an expression takes."""
         parts = [
             instead.get(p, self.seen[p].read if p in self.seen else None) for p in spot.children
         ]
@@ -557,7 +557,7 @@ class Search:
 
 
 def _next_step(inputs: list[Known]) -> int | None:
-    """The step that takes these right values; None where there are none."""
+    """Return the step that takes these right values; None if there are none."""
     kinds = {read.kind for read in inputs}
     done = frozenset().union(*(read.steps for read in inputs))
     for kind, step in (("mask", 6), ("weights", 8), ("out", 11)):
@@ -572,14 +572,14 @@ def _next_step(inputs: list[Known]) -> int | None:
 
 
 def _measured(spot: Spot) -> bool:
-    """Whether only the sizes of a tensor are asked for."""
+    """Say whether the code reads only the sizes of a tensor."""
     node = spot.above and spot.above.node
     name = getattr(getattr(node, "func", node), "attr", "")
     return name in ("shape", "size", "dim", "device", "dtype")
 
 
 def _named(target: str) -> str:
-    """Which of queries, keys and values a name is meant for, or ""."""
+    """Return which of queries, keys and values a name is meant for, or ""."""
     for kind in THREE:
         if re.fullmatch(rf"(self\.)?({kind[0]}|{kind[:4]}\w*)(_\w+)?", target.lower()):
             return kind
@@ -587,5 +587,5 @@ def _named(target: str) -> str:
 
 
 def _without_names(text: str) -> str:
-    """A text without what tells queries, keys and values apart."""
+    """Return a text without the names of queries, keys and values."""
     return re.sub(r"\b(self\.)?([Ww]_?)?([qkv]|quer(y|ies)|keys?|values?)(_\w+)?\b", "_", text)

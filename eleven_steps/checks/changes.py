@@ -1,4 +1,4 @@
-"""The right class of each change since the lecture that notebook 19 has an exercise about."""
+"""Build the right class of each newer change that notebook 19 has an exercise about."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ PARTS: dict[str, Callable[[Any, int], list[Any]]] = {
 
 
 def num_kv_heads(num_heads: int) -> int:
-    """Return how many heads of keys are shared: half as many, or the largest divisor below."""
+    """Return the number of key heads: half of num_heads, or the largest divisor below."""
     return max((n for n in range(1, num_heads // 2 + 1) if num_heads % n == 0), default=1)
 
 
@@ -92,5 +92,5 @@ def call_changed(module: nn.Module, case: Case, record: Callable[..., None]) -> 
 
 
 def namespace_of(names: dict[str, Any]) -> SimpleNamespace:
-    """Make a room of names, as an edited copy of the variants leaves them."""
+    """Return the names that an edited copy of the variants defines."""
     return SimpleNamespace(**names)

@@ -26,7 +26,7 @@ from eleven_steps.checks.asking.clauses import DRAWS, Reply, run_clause
 from eleven_steps.checks.asking.isolation import clock_paused
 from eleven_steps.checks.asking.questions import ask
 
-SHARE = 0.3  # of the weights to be dropped
+SHARE = 0.3  # share of the weights to drop
 NOT_TRIED = (
     "Not tried: other sizes and longer texts, half precision, padding and other masks, a KV cache, "
     "compiled code."
@@ -35,14 +35,14 @@ NOT_TRIED = (
 
 @dataclass(frozen=True)
 class Clause:
-    """One line of the contract, asked in one case."""
+    """Hold one line of the contract, asked in one case."""
 
-    promise: str  # in words
-    name: str  # of the function in asking/clauses.py
+    promise: str  # what the clause promises, in words
+    name: str  # name of the function in asking/clauses.py
     case: Case
-    step: int | None = None  # that a difference is about, where the clause says so
+    step: int | None = None  # step at fault if this clause is broken, if that is clear
     dropout: float = 0.0
-    new: bool = False  # whether the module is asked as its constructor leaves it
+    new: bool = False  # whether to test the module as its constructor leaves it
     agree: Callable[[Any, Any], bool] = lambda one, other: equal(one, other)
 
 
@@ -107,7 +107,7 @@ CONTRACT: tuple[Clause, ...] = (
 
 @dataclass(frozen=True)
 class Broken:
-    """A clause in which a class does not give what the reference gives."""
+    """Hold a clause in which a class differs from the reference."""
 
     clause: Clause
     reply: Reply
@@ -115,7 +115,7 @@ class Broken:
 
 
 def asked(cls: Any, clause: Clause) -> Reply:
-    """Ask a class one clause, wherever it lives."""
+    """Ask a class one clause, in this process or in its own."""
     question = clause.name, clause.case, clause.dropout, clause.new
     reply = ask(cls, "run_clause", *question)
     return reply if isinstance(reply, Reply) else Reply(reply, building=True)
@@ -123,7 +123,7 @@ def asked(cls: Any, clause: Clause) -> Reply:
 
 @functools.lru_cache(4096)
 def expected(reference: Any, clause: Clause) -> Reply:
-    """What the class to be equal to gives."""
+    """Return what the reference gives in a clause."""
     with clock_paused():
         return run_clause(reference, clause.name, clause.case, clause.dropout, clause.new)
 
@@ -136,7 +136,7 @@ def broken_clauses(
     Where the reference raises, because it does not exist at these sizes, nothing is asked.
 
     Args:
-        cls: the class, or an answer that lives elsewhere.
+        cls: the class, or a proxy of a class in a sandbox.
         reference: the class to be equal to.
         fitted: makes a case one of sizes that the class takes.
     """

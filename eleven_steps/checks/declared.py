@@ -1,4 +1,4 @@
-"""Declares a class of any form: how it is built, what its parameters hold, how it is called."""
+"""Declare a class of any form: how it is built, what its parameters hold, how it is called."""
 
 import inspect
 from collections.abc import Callable
@@ -20,7 +20,7 @@ State = dict[str, torch.Tensor]
 
 
 class Undeclared(ValueError):
-    """A declaration does not fit the class that it is about."""
+    """A declaration does not fit its class."""
 
 
 def _call(module: nn.Module, x: torch.Tensor) -> Any:
@@ -38,7 +38,7 @@ def declare(
     Args:
         build: called as build(d_in, d_out, context_length, dropout, num_heads), and with
             qkv_bias=True or False if it takes one; returns the module. Without qkv_bias the class
-            is asked as it is built, with or without biases of queries, keys and values.
+            is judged only as it is built, with or without biases.
         state: called with a module of the reference, MultiHeadAttention by default; returns for
             each parameter of the class, by name, a tensor made of that module's parameters. Without
             state, the parameters of both have the same names.
@@ -64,7 +64,7 @@ class _Declared(nn.Module):
     call: Callable[[nn.Module, torch.Tensor], Any]
     one_width: bool
     reference: Callable[..., nn.Module] = MultiHeadAttention
-    biased = False  # where build takes no qkv_bias: whether queries, keys and values have biases
+    biased = False  # whether the layers have biases, if build takes no qkv_bias
 
     def __init__(self, *sizes, qkv_bias=False):
         super().__init__()
@@ -79,7 +79,7 @@ class _Declared(nn.Module):
             held = type(self).reference(*sizes, qkv_bias=qkv_bias)
             self._check_state(held, inner, *sizes[:2])
             inner.requires_grad_(False)
-        # In place of registering them, so that each parameter has the name it has in the reference.
+        # They are not registered, so that each parameter keeps its name in the reference.
         self._modules, self._parameters = held._modules, held._parameters
         self._buffers = held._buffers
         self.apart = SimpleNamespace(held=held, called=_Called(inner, self.call))
@@ -92,7 +92,7 @@ class _Declared(nn.Module):
                 raise Undeclared(f"state gives `{name}` as {type_name(tensor)}, not as a tensor")
         has = {name: tuple(tensor.shape) for name, tensor in state.items()}
         wanted = {name: tuple(p.shape) for name, p in inner.named_parameters()}
-        for name in wanted | has:  # functional_call would take any
+        for name in wanted | has:  # functional_call would accept a wrong name or shape
             if has.get(name) != wanted.get(name):
                 raise Undeclared(_misfit(name, has.get(name), wanted.get(name), d_in, d_out))
         total, ours = sum(tensor.sum() for tensor in state.values()), dict(held.named_parameters())
@@ -100,7 +100,7 @@ class _Declared(nn.Module):
             if used is None:
                 raise Undeclared(
                     f"nothing in state is made of `{name}`; if the class has no such parameter, "
-                    f"hand over a reference without it"
+                    f"pass a reference without it"
                 )
 
     def _apply(self, function, recurse=True):
@@ -163,7 +163,7 @@ def _misfit(name: str, has: tuple | None, wanted: tuple | None, d_in: int, d_out
         return f"state lacks `{name}`, a parameter of shape {wanted}"
     if wanted is None:
         return f"state gives `{name}`, and the class has no parameter of that name"
-    text = f"state gives `{name}` the shape {has}, and the parameter's is {wanted}"
+    text = f"state gives `{name}` the shape {has}, but the parameter has {wanted}"
     widths = tuple(d_out if size == d_in else size for size in has)
     return f"{text}; if d_in has to be d_out, add one_width=True" if widths == wanted else text
 
@@ -188,13 +188,13 @@ def against(cls: Any, reference: Callable[..., nn.Module]) -> Any:
         return cls
     made = type("Declared", (cls,), {"reference": staticmethod(reference)})
     without, biased = _why_not(made, False), _why_not(made, True)
-    # A state that reads biases where there are none raises: then what it lacks besides counts.
+    # A state that reads missing biases raises, so the other misfit is reported.
     made.biased = bool(without) and (not biased or "state raises" in without)
     return made
 
 
 def _why_not(cls: type, qkv_bias: bool) -> str:
-    """Why a class has not the parameters of the reference, with or without biases."""
+    """Say why a class lacks the parameters of the reference, with or without biases."""
     case = replace(MAIN, d_in=MAIN.d_out) if cls.one_width else MAIN
     case = replace(case, qkv_bias=qkv_bias)
     both = [attempt(construct, built, case) for built in (cls, cls.reference)]

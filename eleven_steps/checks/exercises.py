@@ -1,4 +1,4 @@
-"""The exercises by name, and their kinds.
+"""Read the exercises, by name, and define their kinds.
 
 A kind is a function to write or repair, a number to explain, a class that grows, a line to choose,
 lines to put in order, or a test to write. TASKS are those of the steps, speed, trained heads,
@@ -27,13 +27,13 @@ from eleven_steps.checks.sentences import read_toml
 from eleven_steps.helpers.attention import future_mask
 from eleven_steps.helpers.trace import SHAPES, STEPS
 
-Saying = str | tuple[str, str]  # of a wrong answer; a pair adds the mistake of the catalogue
+Saying = str | tuple[str, str]  # message about a wrong answer; a pair adds the catalogued mistake
 Numbers = float | tuple[float, ...] | tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
 class Slip:
-    """A usual wrong answer: its sentence, what a function then returns, its name in the catalogue.
+    """Hold a usual wrong answer: its message, what a function then returns, its name.
 
     Without a function of its own, the catalogued mistake is planted and played.
     """
@@ -44,7 +44,7 @@ class Slip:
 
 
 def as_parts(returned: Any) -> Parts:
-    """What a function returned, in a tuple of its own if it is one thing."""
+    """Return a function's result as a tuple, also if it is a single thing."""
     return returned if type(returned) is tuple else (returned,)
 
 
@@ -53,40 +53,40 @@ class Write:
     """Ask for a function: to write, or, where a slip is planted, to repair."""
 
     identifier: str  # "scores.1" for the first exercise of step 5
-    gets: Callable[[Scene], Parts]  # its arguments; they are copied before it is called
-    names: tuple[str, ...]  # of what it returns, as the trace calls it
+    gets: Callable[[Scene], Parts]  # the function's arguments, which are copied for each call
+    names: tuple[str, ...]  # names of the results, as in the trace
     slips: tuple[Slip, ...]  # the usual wrong answers
-    ships: str = ""  # the line to be repaired, which makes the first of them
-    right: Callable[[Scene], Any] | None = None  # where that is not what the trace has
+    ships: str = ""  # the line to be repaired, which makes the first slip
+    right: Callable[[Scene], Any] | None = None  # if the trace does not have it
     step: str = ""  # the name of the step that it belongs to
-    shape: str | tuple[str, ...] = ""  # in letters, or one for each name; the step's if empty
-    cases: tuple[Case, ...] = TASK_CASES  # where it is tried; in the third all sizes differ
-    counts: Callable[[torch.Tensor], torch.Tensor] | None = None  # what of a tensor, if not all
-    without: dict[str, str] = field(default_factory=dict)  # names it may not call: what is said
-    given: tuple[str, ...] = ()  # what its arguments are called
-    heeds: dict[int, str] = field(default_factory=dict)  # arguments that decide how it is made
-    look: str = ""  # how what is right is made up, said where nothing else is known
+    shape: str | tuple[str, ...] = ""  # in letters, or one for each name; if empty, the step's
+    cases: tuple[Case, ...] = TASK_CASES  # all sizes of the third case differ
+    counts: Callable[[torch.Tensor], torch.Tensor] | None = None  # the part to compare, if not all
+    without: dict[str, str] = field(default_factory=dict)  # message by forbidden name
+    given: tuple[str, ...] = ()  # names of its arguments
+    heeds: dict[int, str] = field(default_factory=dict)  # message by an argument that must be used
+    look: str = ""  # general hint, used if no slip fits
 
     @property
     def number(self) -> int:
-        """The step that it belongs to, 1 to 11."""
+        """Return the step that it belongs to, 1 to 11."""
         return STEPS.index(self.step) + 1
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """The shape of each tensor it returns, in letters."""
+        """Return the shape of each tensor that the function returns, in letters."""
         if type(self.shape) is tuple:
             return self.shape
         return (self.shape or SHAPES[self.step],) * len(self.names)
 
     def answer(self, scene: Scene) -> Parts:
-        """Return what is right for the scene of the right class, or came out of a wrong one."""
+        """Return the right answer for the right class's scene, or a wrong class's answer."""
         if self.right:
             return self.counted(as_parts(self.right(scene)))
         return self.counted(tuple(scene[self.step][name] for name in self.names))
 
     def counted(self, parts: Parts) -> Parts:
-        """Return of each tensor what counts; what is no matrix stays as it is."""
+        """Return the part of each tensor that counts; leave alone what is no matrix."""
         tables = (type(part) is torch.Tensor and part.dim() > 1 for part in parts)
         if not self.counts:
             return parts
@@ -109,11 +109,11 @@ class Explain:
     identifier: str
     answer: Numbers
     slips: dict[Numbers, Saying]
-    also: tuple[Numbers, ...] = ()  # right in place of the answer, rounded numbers for example
-    apart: float = 1e-4  # how far a right answer may be from these
-    whole: bool = False  # must it be one of these as it stands, or each number of any of them
+    also: tuple[Numbers, ...] = ()  # further right answers, such as rounded numbers
+    apart: float = 1e-4  # tolerance of a right answer
+    whole: bool = False  # compare whole answers, or each number by itself
     of: dict[str, float] = field(default_factory=dict)  # sizes of the exercise, by letter
-    look: str = ""  # how the right one is made up, said of a wrong one that no slip makes
+    look: str = ""  # general hint, used if no slip fits
 
 
 @dataclass(frozen=True)
@@ -129,16 +129,16 @@ class Choose:
 
     identifier: str
     answer: str
-    slips: dict[str, Saying]  # by each of the other letters
+    slips: dict[str, Saying]  # message by wrong letter
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line that may be chosen."""
+    """Hold one line that may be chosen."""
 
     code: str
-    step: int  # that it takes, 1 to 11
-    mistake: str = ""  # of the catalogue, where it takes the step wrongly
+    step: int  # the step that the line does, 1 to 11
+    mistake: str = ""  # name in the catalogue, if the line is wrong
 
 
 @dataclass(frozen=True)
@@ -166,11 +166,11 @@ Quiz = Choose | Order | Catch
 def question(
     identifier: str, slips: list[list] = (), lines: dict[str, list] | None = None, **rest: Any
 ) -> Explain | Choose | Order:
-    """Make an exercise of what a TOML file says of it."""
+    """Make an exercise from its table in a TOML file."""
     if lines:
         return Order(identifier, {letter: Line(*line) for letter, line in lines.items()})
     told = {}
-    for first, *rest_of in slips:  # further wrong answers, then what is said of all of them
+    for first, *rest_of in slips:  # further wrong answers, then the message about all of them
         said = tuple(text for text in rest_of if type(text) is str)
         for wrong in (first, *rest_of[: -len(said)]):
             told[tuples(wrong)] = said[0] if len(said) == 1 else said
@@ -251,14 +251,14 @@ _CASES |= {
 }
 
 
-# A softmax in blocks, as the exercise of notebook 17 asks for it; learners do one part otherwise.
+# A softmax in blocks, as in the exercise of notebook 17; slips replace one part of it.
 _ROUND: dict[str, Callable[..., Any]] = {
     "top": lambda largest, block: torch.maximum(largest, block.amax(-1, keepdim=True)),
     "powers": lambda block, largest: (block - largest).exp(),
     "total": lambda kept, shrink, new: kept * shrink + new,
     "context": lambda kept, shrink, new: kept * shrink + new,
-    "each": lambda context, total: context,  # after a block
-    "over": lambda context, total, new: context / total,  # at the end; new is of the last block
+    "each": lambda context, total: context,  # applied after each block
+    "over": lambda context, total, new: context / total,  # at the end; new is the last total
 }
 
 
@@ -271,7 +271,7 @@ def blockwise(
         scaled: (b, num_heads, num_tokens, num_tokens), the future at -inf.
         values: (b, num_heads, num_tokens, head_dim).
         size: keys of a block; the last may be shorter.
-        slips: what is done otherwise, by its name in _ROUND.
+        slips: functions that replace one of _ROUND, by its name.
     """
     do = SimpleNamespace(**_ROUND | slips)
     largest, total, context = torch.full_like(scaled[..., :1], -torch.inf), 0.0, 0.0
@@ -293,13 +293,13 @@ _code_of = functools.cache(lambda line: compile(line, "functions.toml", "eval"))
 
 
 class Code:
-    """What a line of functions.toml is in a scene, between the names it sees."""
+    """Evaluate a line of functions.toml in a scene."""
 
     def __init__(self, line: str, let: dict[str, str]) -> None:
         self.line, self.let = line, let
 
     def __call__(self, scene: Scene) -> Any:
-        """Run it on what was recorded."""
+        """Evaluate the line on a recorded pass."""
         seen = _KNOWN | scene.case.letters | {"case": scene.case, "mha": scene.module}
         seen |= {step: SimpleNamespace(**tensors) for step, tensors in scene.steps.items()}
         seen["x"] = scene["shape"]["x"]
@@ -322,7 +322,7 @@ def _slips_of(entries: list, let: dict[str, str], said: dict[str, str]) -> Itera
 
 
 def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, str]) -> Write:
-    """Make an exercise of what functions.toml says of it, and of all that it stands with."""
+    """Make an exercise from its table in functions.toml and the tables above it."""
     entry = {**group, **own, "let": group.get("let", {}) | own.get("let", {})}
     slips, let = own.get("slips", []) + group.get("slips", []), entry["let"]
     planted = [entry["planted"]] if "planted" in entry else []
@@ -347,7 +347,7 @@ def _write(identifier: str, own: dict[str, Any], group: dict, said: dict[str, st
 
 
 def _in_order() -> Iterator[Task]:
-    """Every task, group by group: what is before the dot; within a group by number."""
+    """Return all exercises, by the group before the dot, then by number."""
     groups = read_toml("functions.toml")
     said = groups.pop("said")
     every = [

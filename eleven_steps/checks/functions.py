@@ -36,15 +36,15 @@ from eleven_steps.helpers.trace import STEPS
 
 @dataclass(frozen=True)
 class Returned:
-    """What a function gave in one case."""
+    """Hold what a function gave in one case."""
 
     parts: Parts  # one for each name if there are as many; or what was raised
-    changed: tuple[str, ...] = ()  # which arguments it changed
-    spoilt: str = ""  # the one that nobody may change: x, or one that has another shape now
+    changed: tuple[str, ...] = ()  # names of the arguments that it changed in place
+    spoilt: str = ""  # a changed argument that matters: x, or one whose shape changed
 
     @property
     def failure(self) -> Failure | None:
-        """What was raised."""
+        """Return what was raised."""
         return self.parts[0] if self.parts and isinstance(self.parts[0], Failure) else None
 
 
@@ -101,7 +101,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _parts(task: Write, reply: Any) -> Parts:
-    """What was returned, one part for each name: numpy, lists and float64 count as tensors."""
+    """Split a result by name; numpy arrays, lists and float64 count as tensors."""
     several = len(task.names) > 1
     if several and type(reply) in (torch.Tensor, np.ndarray) and len(reply) == len(task.names):
         reply = tuple(reply)
@@ -118,7 +118,7 @@ def _as_tensor(part: Any) -> Any:
 
 
 def _open(task: Write, parts: Parts) -> Verdict | None:
-    """What is still to be written."""
+    """Say what is still to be written."""
     left = [name for name, part in zip(task.names, parts, strict=False) if part is ...]
     if not left:
         return None
@@ -126,7 +126,7 @@ def _open(task: Write, parts: Parts) -> Verdict | None:
 
 
 def _ruled_out(task: Write, answer: Any) -> Verdict | None:
-    """What is wrong with a function that returns what is right, and is made in a way ruled out."""
+    """Say why a function with right results breaks a rule of its exercise."""
     called = used_by(answer)["called"]
     for name, sentence in task.without.items():
         if name in called:
@@ -167,7 +167,7 @@ def fault(task: Write, scene: Scene, returned: Returned) -> Verdict | None:
 
 
 def _where(case: Case) -> str:
-    """The case in a message; the whiteboard is what a learner looks at anyway."""
+    """Name the case for a message; the whiteboard needs no name."""
     return "" if case.label == BOARD else f" {case.where}"
 
 
@@ -191,7 +191,7 @@ def _whole_fault(name: str, part: Any, right: int, letters: str, case: Case) -> 
 
 
 def whole_number(part: Any) -> int | None:
-    """The whole number that a part is; None for what is none."""
+    """Return a part as a whole number; None if it is none."""
     if type(part) is torch.Tensor and part.dim() == 0 and not part.is_meta:
         part = part.item()
     return part if type(part) is int else None
@@ -249,7 +249,7 @@ def _explained(
         return verdict
     blame, search = found
     shown = {scene.case: each for scene, each in zip(scenes, faults, strict=True)}
-    there = shown.get(search.right.case)  # so that all that is said is about one case
+    there = shown.get(search.right.case)  # so that the whole message is about one case
     verdict = verdict if there is None else replace(there, hint=there.hint or task.look)
     whiteboard_only = faults[FIRST] is None and scenes[FIRST].case.example == "whiteboard"
     if whiteboard_only and (size := _typed_in(blame, scenes[FIRST].case)):
@@ -258,7 +258,7 @@ def _explained(
 
 
 def _told_in(faults: list[Verdict | None]) -> int:
-    """The case that a message is about: the first wrong one, or the one whose sizes all differ.
+    """Choose the case for a message: the first wrong one, or one whose sizes differ.
 
     An error, a shape and a whole number say more where no two sizes agree.
     """
@@ -271,7 +271,7 @@ def _told_in(faults: list[Verdict | None]) -> int:
 
 
 def _slip(task: Write, scenes: list[Scene], returned: list[Returned]) -> Slip | None:
-    """The usual wrong answer that gives the same in every case."""
+    """Find the usual wrong answer that gives the same results in every case."""
     for slip in _slips(task):
         sure, pairs = False, zip(returned, scenes, strict=True)
         for mine, scene in pairs:
@@ -300,7 +300,7 @@ def all_alike(one: Parts, other: Parts) -> bool:
 
 
 def _slips(task: Write) -> Iterator[Slip]:
-    """The usual wrong answers, those of the exercise before those of its step."""
+    """Yield the usual wrong answers, those of the exercise before those of its step."""
     yield from task.slips
     named = {slip.mistake for slip in task.slips}
     change = task.cases[0].change
@@ -325,7 +325,7 @@ def _of_slip(task: Write, answer: Any, slip: Slip, found: tuple[Blame, Search] |
 
 
 def _place(task: Write, answer: Any, scenes: list[Scene], at: int) -> tuple[Blame, Search] | None:
-    """Where a function goes wrong, by repair in the case of a message and in one of other sizes."""
+    """Find where a function goes wrong, by repair in two cases of different sizes."""
     if is_remote(answer) or not inspect.isfunction(answer):
         return None
     case = scenes[at].case
@@ -353,7 +353,7 @@ def _search(task: Write, answer: Any, case: Case, other: Case | None = None) -> 
 
 
 def _call(task: Write, answer: Callable[..., Any], scene: Scene) -> Parts:
-    """What a function returns for an exercise's arguments."""
+    """Call a function with an exercise's arguments."""
     arguments = copy.deepcopy(task.gets(scene))
     with torch.no_grad():
         return task.counted(_parts(task, answer(*arguments)))
@@ -369,13 +369,13 @@ def _typed_in(blame: Blame, case: Case) -> str:
 
 
 def _at_place(task: Write, verdict: Verdict, blame: Blame, search: Search) -> Verdict:
-    """Add the line, and what was tried there; without a repair only the line that raised."""
+    """Add the line and what was tried there; without a repair, only a line that raised."""
     if blame.need is None:
         if verdict.line or not search.error:
             return verdict
         return replace(verdict, line=blame.spot.line, code=blame.spot.typed)
     whole = blame.spot.above is None and not blame.operand and not search.error
-    if whole:  # it is what is returned: its own name says more than its text
+    if whole:  # for a returned value, its name says more than its text
         known = blame.fact or next(facts(blame, search), "")
         line = {"line": blame.spot.line, "code": blame.spot.typed}
         return replace(verdict, wrong=known and f"{known}.", **line)

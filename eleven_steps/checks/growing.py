@@ -48,7 +48,7 @@ def judge_growing(cls: Any) -> Verdict:
 
 
 def _asked(cls: Any, case: Case) -> Reply:
-    """What forward returns so far; a list of tensors counts as a tuple."""
+    """Return what forward returns so far; a list of tensors counts as a tuple."""
     reply = asked(cls, Clause(RETURNED, "output", case))
     return replace(reply, value=tuple(reply.value)) if type(reply.value) is list else reply
 
@@ -64,13 +64,13 @@ def _whole_or_fault(cls: Any, reply: Reply) -> Verdict:
 
 
 def _reached(cls: Any, verdict: Verdict) -> int:
-    """The last right step of a wrong class, which its points are.
+    """Return the last right step of a wrong class, which is its number of points.
 
-    It is the same wherever the class lives, so a place counts for nothing.
+    It is the same here and in a sandbox, so it does not depend on a place.
     """
     if verdict.mistake:
         return MISTAKES[verdict.mistake].step - 1
-    if verdict.step and not verdict.line:  # the clause says it
+    if verdict.step and not verdict.line:  # the clause names the step
         return verdict.step - 1
     return min(steps_made(cls), len(STEPS) - 1)
 
@@ -80,7 +80,7 @@ def _shapes(value: Any) -> list[Any]:
 
 
 def _constructor(cls: Any) -> Verdict | None:
-    """What is wrong with the constructor, or what of it is still to come."""
+    """Say what is wrong in the constructor, or what is still missing."""
     clause = Clause("the layers of the constructor", "parameters", MAIN, step=2, new=True)
     reply, right = asked(cls, clause), expected(MultiHeadAttention, clause).value
     broken = Broken(clause, reply, right)
@@ -107,7 +107,7 @@ def _constructor(cls: Any) -> Verdict | None:
 
 
 def so_far(number: int) -> Verdict:
-    """The verdict on a class that is right up to a step."""
+    """Make the verdict on a class that is right up to a step."""
     following = STEPS[number]
     values = {"next": number + 1, "name": following, "letters": SHAPES[following]}
     verdict = say("right_so_far" if number > 1 else "constructor_right", number=number, **values)
@@ -115,18 +115,18 @@ def so_far(number: int) -> Verdict:
 
 
 def goal(step: str, case: Case) -> Any:
-    """What forward returns once a step is done."""
+    """Name what forward returns once a step is done."""
     tensors = tuple(run_reference(case).steps[step].values())
     return tensors if len(tensors) > 1 else tensors[0]
 
 
 def _begun(cls: Any) -> Verdict:
-    """A class that returns `...`: what its forward has made by then counts."""
+    """Judge a class that returns `...` by the tensors that its forward has made."""
     return so_far(steps_made(cls))
 
 
 def steps_made(cls: Any) -> int:
-    """The last step of which a class makes something right, and of all before it."""
+    """Return the last step up to which a class makes something right at every step."""
     return min(_steps_made(cls, case) for case in (MAIN, OTHER))
 
 
@@ -139,10 +139,10 @@ def _steps_made(cls: Any, case: Case) -> int:
 
 
 def _found(cls: Any, came: Any) -> tuple[Blame, Search] | None:
-    """The fault on the way to the step that what is returned is meant for.
+    """Find the fault before the step that the returned value is meant for.
 
-    Which step that is, nobody says. It is none before the last one reached, and of the others that
-    for which the earliest expression has to be put right.
+    The class does not say which step that is. Of the steps after the last one reached, it is that
+    for which the earliest expression has to be repaired.
     """
     first = None if is_remote(cls) else attempt(search_class, cls, MAIN)
     if not isinstance(first, Search):
@@ -161,7 +161,7 @@ def _found(cls: Any, came: Any) -> tuple[Blame, Search] | None:
 
 
 def _undoes(found: Blame, search: Search) -> bool:
-    """Whether what is needed is what the expression takes: then that step is done already."""
+    """Say whether the expression already takes the needed value, so the step is done."""
     reads = [search.seen[part].read for part in found.spot.children if part in search.seen]
     return any(
         read and read.kind == found.need.kind and read.steps >= found.need.steps for read in reads
@@ -173,25 +173,25 @@ def _undoes(found: Blame, search: Search) -> bool:
 
 @dataclass(frozen=True)
 class StepRead:
-    """One step of a class."""
+    """Hold one step of a class, right or wrong."""
 
     name: str
     state: str  # done; next; wrong, the first that is not right; dark, where nothing is known
-    tensors: dict[str, torch.Tensor]  # the class's own; of a wrong step what stands in their places
-    right: dict[str, torch.Tensor]  # what they should be
+    tensors: dict[str, torch.Tensor]  # the class's own tensors, also of a wrong step
+    right: dict[str, torch.Tensor]  # the right tensors
 
 
 @dataclass(frozen=True)
 class ClassRead:
-    """How far a class is right on the whiteboard."""
+    """Hold how far a class is right on the whiteboard."""
 
     cls: Any
-    says: str  # what check says of it
+    says: str  # message of check
     steps: tuple[StepRead, ...]  # all eleven
 
     @property
     def whole(self) -> bool:
-        """Whether all eleven steps are right."""
+        """Say whether all eleven steps are right."""
         return all(step.state == "done" for step in self.steps)
 
 
@@ -233,7 +233,7 @@ def _has(tensors: list[torch.Tensor], right: dict[str, torch.Tensor]) -> bool:
 
 
 def _near(tensors: list, later: list, right: torch.Tensor) -> torch.Tensor | None:
-    """What stands in the place of a right tensor: itself, or the first like it at the fault."""
+    """Return a right tensor, or the first tensor of its shape at the fault."""
     own = _own(tensors, right)
     plain = [e for e in later if isinstance(e, torch.Tensor) and e.is_floating_point()]
     at_fault = [e for e in plain[:1] if e.dim() == right.dim()]

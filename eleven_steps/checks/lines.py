@@ -1,4 +1,4 @@
-"""A step's lines with what the catalogue's mistakes make of each, to be put together by hand."""
+"""List the lines of a step, and what the catalogue's mistakes make of each line."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -21,25 +21,25 @@ BROKEN = {
     "reformat": "combine context no_transpose_back features_swapped_back last_dims_swapped_back",
     "combine": "combine context not_contiguous heads_interleaved heads_averaged heads_summed",
 }
-TOGETHER = {"swap_keys": "swap_queries", "swap_values": "swap_queries"}  # change with the queries
+TOGETHER = {"swap_keys": "swap_queries", "swap_values": "swap_queries"}  # edited together
 
 
 @dataclass(frozen=True)
 class Choices:
-    """One line of the class, and how else it can be written."""
+    """Hold one line of the class, and the wrong ways to write it."""
 
     texts: tuple[str, ...]  # the line, the right one first
-    # What plants each of them, by the names of lines; nothing plants the right one
+    # The edits that make each text, by the names of lines; none make the right one
     edits: tuple[Mapping[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """One choice of lines."""
+    """Hold one choice of lines."""
 
-    chosen: tuple[int, ...]  # which text of each line
+    chosen: tuple[int, ...]  # index of the text of each line
     cls: type[MultiHeadAttention]
-    why: tuple[str, ...]  # why it matters, of each mistake of the catalogue that this is
+    why: tuple[str, ...]  # why it matters, for each catalogued mistake in it
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class WrongLines:
 
 
 def wrong_lines(step: str) -> WrongLines:
-    """Return what can be changed in the lines of a step: for sliders.break_step.
+    """Return the lines of a step and their wrong versions, for sliders.break_step.
 
     Args:
         step: "view", "scores", "mask", "softmax", "reformat" or "combine".
@@ -73,7 +73,7 @@ def wrong_lines(step: str) -> WrongLines:
     at, tensor, *names = BROKEN[step].split()
     made: dict[str, list[Mapping[str, str]]] = {}  # by line, in the order they are named
     for name in names:
-        by_line: dict[str, dict[str, str]] = {}  # those of q, k and v go together
+        by_line: dict[str, dict[str, str]] = {}  # lines of q, k and v are joined
         for line, new in MISTAKES[name].edits.items():
             by_line.setdefault(TOGETHER.get(line, line), {})[line] = new
         for line, edits in by_line.items():
@@ -86,7 +86,7 @@ def wrong_lines(step: str) -> WrongLines:
 
 
 def reasons(changes: list[Mapping[str, str]]) -> tuple[str, ...]:
-    """Return why a choice matters: of the mistake that it is, else of each of its lines."""
+    """Return why a choice matters: the reason of its mistake, or of each of its lines."""
     known = {frozenset(mistake.edits.items()): mistake.why for mistake in MISTAKES.values()}
     every = [frozenset(edits.items()) for edits in changes]
     whole = known.get(frozenset(itertools.chain(*every)))

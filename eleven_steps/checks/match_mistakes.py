@@ -1,4 +1,4 @@
-"""The name of a mistake: the class of the catalogue that behaves as the learner's does."""
+"""Name a mistake: find the class of the catalogue that behaves as the learner's does."""
 
 import functools
 from typing import Any
@@ -27,7 +27,7 @@ def named_mistake(
         sure, words = False, None
         for clause in contract:
             if sure and clause.name.startswith("dropped"):
-                continue  # of wrong weights nobody can tell that they are what is dropped
+                continue  # if the weights are wrong, what is dropped cannot be known
             theirs = of_planted(name, clause, causal)
             if theirs is None:
                 break
@@ -52,7 +52,7 @@ def named_mistake(
 
 @functools.cache
 def of_planted(name: str, clause: Clause, causal: bool) -> Reply | None:
-    """What the class with a mistake gives in a clause; None where it has no place."""
+    """Return what a class with a mistake gives in a clause; None if it cannot be made."""
     cls = _planted(name, causal)
     if cls is None:
         return None
@@ -64,5 +64,5 @@ def of_planted(name: str, clause: Clause, causal: bool) -> Reply | None:
 def _planted(name: str, causal: bool) -> type | None:
     try:
         return class_of(edited_source(name, causal=causal))
-    except ValueError:  # it changes the mask, and there is none
+    except ValueError:  # the mistake changes the mask, but the class has none
         return None

@@ -1,4 +1,4 @@
-"""The usual wrong attention classes, each made of the right one by a few other lines.
+"""Make the usual wrong attention classes, each by changing a few lines of the right one.
 
 MISTAKES maps names to the mistakes of the lecture's class, in the order of the eleven steps;
 CHANGE_MISTAKES those of changes since the lecture. Every lesson that breaks something, every check
@@ -30,17 +30,17 @@ class Mistake:
     or of eleven_steps.beyond.variants.
     """
 
-    identifier: str  # as in wrong_class("no_scale")
-    step: int  # at which it is made, 1 to 11
-    sentence: str  # what is wrong, what was expected and where to look; code stands in backticks
+    identifier: str  # name of the mistake, as in wrong_class("no_scale")
+    step: int  # step at which the mistake is made, 1 to 11
+    sentence: str  # what is wrong, what was expected and where to look; code is in backticks
     why: str  # why it matters
-    edits: Mapping[str, str]  # by the name of a line, or by its text: what stands there instead
+    edits: Mapping[str, str]  # new text by the name of a line, or by its text
     also: tuple[int, ...] = ()  # other steps whose mistakes come to the same function
-    change: str = ""  # since the lecture, that it is made in
+    change: str = ""  # the variant that the mistake belongs to
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Every step at which this same function can be written, the usual one first."""
+        """Return every step at which this same function can be written, the usual one first."""
         return (self.step, *self.also)
 
 
@@ -114,7 +114,7 @@ def class_of(source: str, change: str = "") -> type[attention.MultiHeadAttention
         return namespace["MultiHeadAttention"]
     namespace = dict(_right_parts())
     for piece, right in zip(source.split(_BETWEEN), _pieces(), strict=True):
-        if piece != right or _OUR_CLASS in piece:  # whose base may be another
+        if piece != right or _OUR_CLASS in piece:  # whose base class may have changed
             exec(_compiled(piece), namespace)
     return changed_class(change, namespace_of(namespace))
 
@@ -130,7 +130,7 @@ def _right_parts() -> dict[str, Any]:
 
 @functools.cache
 def _compiled(piece: str) -> types.CodeType:
-    """The code of a piece of source, which tracebacks show; most mistakes edit one of several."""
+    """Compile a piece of source so that tracebacks show it; most mistakes edit one piece."""
     filename = f"{attention.__file__}, edited, {zlib.crc32(piece.encode())}"  # a line of ours
     linecache.cache[filename] = (len(piece), None, piece.splitlines(keepends=True), filename)
     return compile(piece, filename, "exec")
@@ -160,7 +160,7 @@ def edited_source(*identifiers: str, causal: bool = True) -> str:
 
 
 def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
-    """Return a source in which texts are others, by who wants them to be.
+    """Return a source with the texts of several edits replaced.
 
     Raises:
         ValueError: two want to change the same text.
@@ -171,13 +171,13 @@ def with_edits(source: str, edits: Mapping[str, Mapping[str, str]]) -> str:
             if old not in source:
                 others = f"which another of {', '.join(edits)} changes too"
                 raise ValueError(f"{who} changes {old!r}, {others}")
-            source = source.replace(old, f"\0{len(texts)}\0")  # so that no edit meets another's
+            source = source.replace(old, f"\0{len(texts)}\0")  # hides new texts from later edits
             texts.append(new)
     return re.sub(r"\0(\d+)\0", lambda place: texts[int(place[1])], source)
 
 
 def edits_of(identifier: str) -> dict[str, str]:
-    """Return what a mistake puts in place of texts."""
+    """Return the text replacements of a mistake."""
     mistake = mistake_named(identifier)
     lines = OTHER_LINES if mistake.change else LINES
     return {lines.get(old, old): new for old, new in mistake.edits.items()}
@@ -193,7 +193,7 @@ def mistake_named(identifier: str) -> Mistake:
 
 
 def change_of(*identifiers: str) -> str:
-    """Return the change that mistakes are made in, "" for the lecture's class."""
+    """Return the variant that mistakes belong to, "" for the lecture's class."""
     return next((c for name in identifiers if (c := mistake_named(name).change)), "")
 
 
@@ -209,7 +209,7 @@ def _right_source() -> str:
 
 @functools.cache
 def _pieces() -> tuple[str, ...]:
-    """The sources of what VariantAttention takes from the lecture's class, of it, and of parts."""
+    """Return the sources of VariantAttention, its parts, and what it takes from the lecture."""
     lecture = _right_source()
     texts = [lecture[: lecture.index("    def forward(", lecture.index("class MultiHead"))]]
     for name in _MODULES.split():

@@ -1,4 +1,4 @@
-"""The exercises for pencil and paper: what they ask, and fresh problems of the same kinds.
+"""Define the exercises for pencil and paper, and fresh problems of the same kinds.
 
 papers() maps identifiers to the seven exercises of the sheet; practice(kind, seed) makes more of
 the same kind from small whole numbers, and practised finds these by name. Words, shapes and
@@ -27,9 +27,9 @@ class Words:
     """Ask for words: the name of a place, or a shape in letters."""
 
     answer: str  # brackets, commas, underscores and capitals do not count
-    slips: Mapping[str, str]  # sentences by wrong answers
-    wanted: str  # in words
-    look: str = ""  # as of an Explain
+    slips: Mapping[str, str]  # message by wrong answer
+    wanted: str  # description of the expected answer
+    look: str = ""  # general hint, used if no slip fits
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Paper:
     identifier: str  # "by_hand.3" for the third exercise of the sheet
     parts: Mapping[str, Part]  # by name, in the order in which they are worked out
     given: Mapping[str, torch.Tensor] = field(default_factory=dict)  # matrices to start from
-    sizes: Mapping[str, int] = field(default_factory=dict)  # to start from
+    sizes: Mapping[str, int] = field(default_factory=dict)  # sizes to start from
 
     @property
     def right(self) -> dict[str, torch.Tensor]:
-        """Every number that is asked for, exactly, as matrices by name."""
+        """Return every right number, exactly, as matrices by name."""
         numbers = {name: part for name, part in self.parts.items() if isinstance(part, Explain)}
         return {name: torch.atleast_2d(torch.tensor(part.answer)) for name, part in numbers.items()}
 
@@ -106,7 +106,7 @@ def practice(kind: str, seed: int) -> Paper:
             return paper
 
 
-# Fresh problems: small whole numbers, all of whose slips can be told apart
+# Fresh problems: small whole numbers, in which all slips give different results
 
 
 def _fresh_shapes(identifier: str, generator: torch.Generator) -> Paper | None:
@@ -134,7 +134,7 @@ def _fresh_head(identifier: str, generator: torch.Generator) -> Paper | None:
     apart = scores.diff().abs()
     if torch.cat([queries, keys, scores / 2]).abs().max() > LARGEST or torch.equal(*queries):
         return None
-    if apart.min() < 1 or apart.max() > 4:  # weights that are all the same, or all 0 and 1
+    if apart.min() < 1 or apart.max() > 4:  # reject weights that are all equal, or all 0 and 1
         return None
     return Paper(identifier, single_head(given), given)
 
@@ -191,7 +191,7 @@ def practised(identifier: str) -> Paper | None:
 
 @functools.cache
 def papers() -> dict[str, Paper]:
-    """The seven exercises of the sheet by identifier, worked out when the first is asked for."""
+    """Return the seven exercises of the sheet by identifier, computed at the first call."""
     single, multi = load_example("by_hand_single"), load_example("by_hand_multi")
     head = {name: single[name] for name in ("X", "W_q", "W_k", "W_v", "W_o")}
     heads = {name: multi[name] for name in ("Q", "K", "V", "H0", "H1", "W_o")}
@@ -211,7 +211,7 @@ def papers() -> dict[str, Paper]:
 
 
 def _wanted(kind: str, **names: str) -> dict[str, Part]:
-    """What one exercise asks for, as sheet.toml has it: words, or a number."""
+    """Return what one exercise asks for, from sheet.toml: words, or a number."""
     wanted = SAID["wanted"][kind].format(**names)
 
     def asked(name: str, answer: Any, slips: list, **more: Any) -> Part:
@@ -223,7 +223,7 @@ def _wanted(kind: str, **names: str) -> dict[str, Part]:
 
 
 def _with_another(kind: str, paper: Paper) -> Paper:
-    """Ask besides for numbers of another input: the sheet's own matrices hide some slips."""
+    """Also ask for numbers of a second input, because the sheet's matrices hide some slips."""
     given = {name: torch.tensor(matrix) for name, matrix in SAID[kind]["given"].items()}
     asked = {name: question(name, **part) for name, part in SAID[kind]["parts"].items()}
     return replace(paper, parts={**paper.parts, **asked}, given={**paper.given, **given})
@@ -234,7 +234,7 @@ def plain_words(words: str) -> list[str]:
     return [word for word in re.findall(r"\w+", words.lower().replace("_", "")) if word != "x"]
 
 
-# One head at a time, without a mask, y = x W: what works each number out stands in sheet.toml
+# One head at a time, without a mask, y = x W: sheet.toml has the code for each number
 
 
 def single_head(given: Matrices) -> dict[str, Explain]:
@@ -242,7 +242,7 @@ def single_head(given: Matrices) -> dict[str, Explain]:
     seen = _seen("single_head", given)
     pairs = ((name, f"W_{name.lower()}") for name in "QKV")
     parts = {name: asked_for("single_head.projected", seen, name=layer) for name, layer in pairs}
-    # Who rounds on the way is right too.
+    # A learner who rounds intermediate results is right, too.
     all_H = [H for some in _roundings(seen["weights"]) for H in _roundings(some @ seen["V"])]
     all_Y = [Y for some in all_H for Y in _roundings(some @ seen["W_o"])]
     scaled, weights = _roundings(seen["scaled"]), _roundings(seen["weights"])
@@ -280,7 +280,7 @@ def multi_head(given: Matrices) -> dict[str, Explain]:
 
 
 def _seen(kind: str, given: Matrices) -> dict[str, Any]:
-    """What the lines of sheet.toml see: what is given, and what `let` names there."""
+    """Return the names that lines of sheet.toml can use: the given ones, and those of `let`."""
     seen = {name: matrix.double() for name, matrix in given.items()} | {"torch": torch}
     for name, line in SAID[kind]["let"].items():
         seen[name] = eval(line, seen)

@@ -1,8 +1,8 @@
-"""Where it is wrong: a line of the learner's, what comes out there, and what is expected.
+"""Report where an answer is wrong: the learner's line, what it gives, what is expected.
 
-Everything that is said of a line was tried: with the expected value in its place all that comes
-after is right, in a second case of other sizes too. The verdict is known before, and does not
-depend on it.
+Every statement about a line was tried: with the expected value in its place everything after it
+is right, also in a second case of different sizes. The verdict is known before, and does not
+depend on the place.
 """
 
 import ast
@@ -28,7 +28,7 @@ from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import STEPS
 
 SECONDS = 5.0  # for the whole search
-MOST_TOKENS = 128  # of a case that is searched: every right value is made in it
+MOST_TOKENS = 128  # longest text to search, because every right value is computed
 
 
 def search_class(
@@ -43,7 +43,7 @@ def search_class(
         goal: what its forward should return for a case; the output if None.
 
     Raises:
-        NoSource: its source is not to be had.
+        NoSource: its source is not available.
     """
     watch = Watch(written_class(cls))
     if not is_theirs(watch.file):
@@ -87,7 +87,7 @@ def find(begin: Callable[[], Search]) -> tuple[Blame, Search] | None:
 
 
 def placed(verdict: Verdict, found: Blame, search: Search) -> Verdict:
-    """Add the place to a verdict, and what is known of it where nothing is said yet.
+    """Add the place to a verdict, and facts about it if the verdict has no sentence yet.
 
     A hint that the verdict has stays, unless a name or a size to use is known.
     """
@@ -104,7 +104,7 @@ def placed(verdict: Verdict, found: Blame, search: Search) -> Verdict:
 
 
 def rows_of(found: Blame, search: Search) -> dict[str, str]:
-    """What is wrong at a place, what comes out, what is expected, and what to do."""
+    """Return the rows of a message about a place: wrong, gets, expected, hint."""
     part = found.operand or found
     known = [found.fact] if found.fact else [*facts(found, search)]
     rows = {"wrong": f"{known[0]}." if known else "", "gets": _gets(found, part, search)}
@@ -137,7 +137,7 @@ def _gets(found: Blame, part: Blame, search: Search) -> str:
 
 
 def _subject(part: Blame) -> str:
-    """What an index can stand behind: the name that a value is given, or the value itself."""
+    """Return the text that an index can follow: the value's name, or the value itself."""
     text = part.spot.target if part.spot.target.isidentifier() else _short(part.spot.text)
     return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
 
@@ -175,7 +175,7 @@ def _hint(found: Blame, part: Blame, search: Search) -> str:
 
 
 def _name_that_holds(need: Known, part: Blame, search: Search) -> str:
-    """The name that holds what is needed where the place is reached; "" where none does."""
+    """Return the name that holds the needed value at the place; "" if none does."""
     order = list(search.seen)
     before = order[: order.index(part.spot)] if part.spot in order else []
     for spot in reversed(before):
@@ -195,7 +195,7 @@ def _operands(part: Blame, search: Search) -> Iterator[str]:
 
 
 def _different_number(value: Any, need: Known | None) -> tuple[str, str, str] | None:
-    """Where two tensors of one shape first differ, and the two numbers there."""
+    """Return where two tensors of one shape first differ, and the two numbers there."""
     right = need and need.value
     if not isinstance(value, torch.Tensor) or not isinstance(right, torch.Tensor):
         return None
@@ -262,7 +262,7 @@ def _short(text: str) -> str:
 
 
 def facts(found: Blame, search: Search) -> Iterator[str]:
-    """What is true of the value at fault, in sentences."""
+    """List facts about the value at fault, in sentences."""
     part = found.operand or found
     value, need = part.seen.kept, part.need and part.need.value
     name = f"`{_short(part.spot.text)}`"
@@ -313,7 +313,7 @@ def _typed_in(part: Blame, search: Search) -> Iterator[str]:
 
 
 def _unused(found: Blame, search: Search) -> Iterator[str]:
-    """A right value that got a name before, and whose name is not read."""
+    """Find a right value that has a name which no later line reads."""
     texts = {spot.text for spot in search.watch.spots if not spot.row}
     need = (found.operand or found).need
     for spot, seen in search.seen.items():

@@ -1,7 +1,7 @@
 """Remember which exercises are done, in one small file on this computer that anyone may delete.
 
-The file is whatever the environment variable ELEVEN_STEPS_PROGRESS names; else
-my_notebooks/progress.json beside the course's notebooks, where this user may write there; else
+The environment variable ELEVEN_STEPS_PROGRESS names the file. Without it, it is
+my_notebooks/progress.json next to the course's notebooks, if this user may write there; else
 .eleven_steps/progress.json in the home folder. No notebook and no network is involved.
 """
 
@@ -22,16 +22,16 @@ from eleven_steps.pictures.progress import draw_progress
 
 VARIABLE = "ELEVEN_STEPS_PROGRESS"
 COURSE = "eleven steps to multi-head attention"
-# The first exercise of each step; beside them, those of why_attention, 12 and 13.
+# The first exercise of each step, and those of 00_why_attention, 12 and 13.
 EVENING = ("why.1", *(f"{step}.1" for step in STEPS), "the_order.1", "your_class.1")
 
 
 class Unusable(Exception):
-    """The file cannot be read as progress."""
+    """The progress file cannot be read."""
 
 
 def file() -> Path:
-    """Return where the progress is kept; a course that many share is no place for it."""
+    """Return the path of the progress file: in the course if it can be written, else at home."""
     if named := os.environ.get(VARIABLE):
         return Path(os.path.expanduser(named))
     course = Path(__file__).resolve().parents[2]

@@ -1,4 +1,4 @@
-"""Writes the declaration to paste for a class, filled in as far as names and shapes say."""
+"""Write a declaration to paste for a class, filled in as far as names and shapes say."""
 
 import ast
 import inspect
@@ -28,8 +28,8 @@ WORDS = {
     r"d|width|depth|channels|(h|hid|emb(ed(ding)?)?)_?dim|size",
     "True": r"(qkv_|attention_|use_)?bias|batch_first|causal|is_causal",
 }
-OFTEN = "True", "num_heads"  # what several arguments may be
-# What is left of a parameter's name without the words that say nothing of its part.
+OFTEN = "True", "num_heads"  # values that several arguments may have
+# Removes the words of a parameter's name that do not say what it is for.
 PARTS = {
     "query": "q|query|queries",
     "key": "k|key|keys",
@@ -90,7 +90,7 @@ def proposal(cls: Any) -> str:
 
 
 def _arguments(cls: Any) -> dict[str, str]:
-    """What to hand over for each argument that the constructor needs, or that is one of ours."""
+    """Return the value for each argument that the constructor needs, or that is one of ours."""
     found: dict[str, str] = {}
     for name, parameter in inspect.signature(cls).parameters.items():
         ours = _size_of(name, found)
@@ -109,7 +109,7 @@ def _size_of(name: str, found: dict[str, str]) -> str:
 
 
 def _read_of(cls: type, name: str) -> str:
-    """What a constructor reads of one argument, as arguments of a SimpleNamespace."""
+    """Return what a constructor reads of a config, as arguments of a SimpleNamespace."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls.__init__)))
     found: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -125,7 +125,7 @@ def _built(cls: Any, arguments: dict[str, str]) -> Any:
 
 
 def _entries(module: nn.Module) -> Iterator[str]:
-    """A line for each parameter, with a tensor only where the shapes agree."""
+    """Return a line for each parameter, with a tensor only if the shapes agree."""
     ours = MultiHeadAttention(*SIZES.values(), qkv_bias=True)
     shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
     for name, shape in shapes.items():
@@ -141,20 +141,20 @@ def _entries(module: nn.Module) -> Iterator[str]:
 
 
 def _part_of(name: str) -> str:
-    """Which of our layers a parameter's name stands for, in words of LAYERS."""
+    """Return which of our layers a parameter's name means, as a word of LAYERS."""
     words = [IDLE_WORDS.sub("", word) for word in name.lower().split(".") if not word.isdigit()]
     rest = next((word for word in reversed(words) if word), "")
     return next((part for part, words in PARTS.items() if re.fullmatch(words, rest)), "")
 
 
 def _made_of(part: str, kind: str) -> str:
-    """The weights or biases of some of our layers, as code."""
+    """Return the weights or biases of some of our layers, as code."""
     tensors = [f"mha.{LAYERS.get(word, 'out_proj')}.{kind}" for word in part.split()]
     return tensors[0] if len(tensors) == 1 else f"torch.cat([{', '.join(tensors)}])"
 
 
 def _call_of(cls: Any, module: Any) -> str:
-    """How a module is called: with x for queries, keys and values, `[0]` of several outputs."""
+    """Return the code of a call: x for queries, keys and values, `[0]` of several outputs."""
     forward = attempt(lambda: inspect.signature(cls.forward).parameters.values())
     if isinstance(forward, Failure):
         return "module(x)"

@@ -1,4 +1,4 @@
-"""What is right in a case of an exercise, and what each mistake of the catalogue gives instead."""
+"""Run the right class in a case, and each mistake of the catalogue."""
 
 import functools
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ Parts = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Scene:
-    """One recorded forward pass of ours: scene["scores"]["scores"] is what step 5 recorded."""
+    """Hold a recorded forward pass: scene["scores"]["scores"] is what step 5 recorded."""
 
     case: Case
-    module: MultiHeadAttention | Failure  # what ran, or why it was not built
-    steps: dict[str, dict[str, torch.Tensor]]  # those that were reached
-    failure: Failure | None = None  # what stopped the pass
+    module: MultiHeadAttention | Failure  # the module that ran, or why it was not built
+    steps: dict[str, dict[str, torch.Tensor]]  # tensors of the steps that were reached
+    failure: Failure | None = None  # the error that ended the pass, if any
 
     def __getitem__(self, step: str) -> dict[str, torch.Tensor]:
         return self.steps[step]
 
     def at(self, step: str) -> Parts:
-        """Return the tensors of a step, or what stopped the pass before."""
+        """Return the tensors of a step, or the Failure that ended the pass before it."""
         return tuple(self.steps[step].values()) if step in self.steps else (self.failure,)
 
 
 @functools.cache
 def run_reference(case: Case, *mistakes: str) -> Scene:
-    """Run the right class of a case, or that with mistakes of the catalogue, as far as it comes.
+    """Record a pass of a case's right class, or with mistakes, until it ends or raises.
 
     The scene is kept: nobody may write into its tensors.
     """
@@ -57,7 +57,7 @@ def run_reference(case: Case, *mistakes: str) -> Scene:
 
 @functools.cache
 def with_mistakes(change: str, *mistakes: str) -> type[MultiHeadAttention]:
-    """Return the right class of a change, "" for the lecture's, or that with mistakes."""
+    """Return the right class of a variant, or that class with mistakes."""
     if mistakes:
         return wrong_class(*mistakes)
     return changed_class(change) if change else MultiHeadAttention

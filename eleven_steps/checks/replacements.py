@@ -1,4 +1,4 @@
-"""What can replace an expression: every right value, alone, in a list or one by one."""
+"""List what can replace an expression: every right value, alone, in a list or in turn."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -14,45 +14,45 @@ THREE = ("queries", "keys", "values")
 
 @dataclass(frozen=True)
 class Put:
-    """What is put in place of an expression, however often it is reached."""
+    """Hold what replaces an expression, however often the code reaches it."""
 
-    known: Known  # or the first of several
-    values: Callable[[int], Any]  # by how often it was reached before
+    known: Known  # the right value, or the first of several
+    values: Callable[[int], Any]  # value by the number of earlier visits
     how: str = "one"  # or "list", "turn" or "call"
-    each: tuple[Known, ...] = field(default=(), compare=False)  # where it is several
+    each: tuple[Known, ...] = field(default=(), compare=False)  # all values, if there are several
 
     @property
     def key(self) -> tuple:
-        """What tells it from others, in a case of any sizes."""
+        """Return what identifies the replacement in a case of any sizes."""
         known = self.known
         return self.how, known.kind, known.name, known.layout, getattr(known.value, "ndim", 0)
 
 
 def one(known: Known) -> Put:
-    """The same value every time."""
+    """Return the same value every time."""
     return Put(known, lambda _: fresh(known))
 
 
 def in_turn(name: str, each: list[Known]) -> Put:
-    """One after the other, where an expression is reached once a head, or for each of three."""
+    """Return one value after the other, for a loop over heads, or queries, keys and values."""
     named = replace(each[0], name=name)
     return Put(named, lambda k: fresh(each[k % len(each)]), "turn", tuple(each))
 
 
 def as_read(reads: list[Known]) -> Put:
-    """What another expression gave, each time."""
+    """Return what another expression gave, each time."""
     return Put(reads[0], lambda k: fresh(reads[k % len(reads)]), "read")
 
 
 def fresh(known: Known) -> Any:
-    """A right value that may be written into."""
+    """Return a copy of a right value, which the code may change in place."""
     if isinstance(known.value, torch.Tensor):
         return known.value.clone(memory_format=torch.contiguous_format)
     return known.value
 
 
 def every_put(right: Right) -> Iterator[Put]:
-    """All that might be put, in the order it is tried."""
+    """Yield all replacements, in the order in which to try them."""
     single = [known for known in right.known if known.head is None]
     groups = [(some, f"the heads of {some[0].name}") for some in heads(right)]
     groups += [(some, "queries, keys and values") for some in threes(right)]
@@ -66,7 +66,7 @@ def every_put(right: Right) -> Iterator[Put]:
 
 
 def heads(right: Right) -> Iterator[list[Known]]:
-    """The parts of the heads, one list for each kind and layout."""
+    """Return the heads' parts of each tensor, one list for each kind and layout."""
     lists: dict[tuple[str, str], list[Known]] = {}
     for known in right.known:
         if known.head is not None:
@@ -75,7 +75,7 @@ def heads(right: Right) -> Iterator[list[Known]]:
 
 
 def threes(right: Right) -> Iterator[list[Known]]:
-    """Queries, keys and values in the same layout."""
+    """Return queries, keys and values in the same layout."""
     lists: dict[str, list[Known]] = {}
     for known in right.known:
         if known.kind in THREE and known.name == f"the {known.kind}" and known.head is None:

@@ -1,4 +1,4 @@
-"""What is right in a case: each value of the eleven steps, in every order of axes that works."""
+"""Compute what is right in a case: each value of the eleven steps, in each order of axes."""
 
 import functools
 import math
@@ -14,8 +14,8 @@ from eleven_steps.helpers.trace import trace
 AXES = {"b": "b", "n": "num_tokens", "i": "num_tokens", "j": "num_tokens", "h": "num_heads"}
 AXES |= {"d": "head_dim", "hd": "d_out", "e": "d_in", "o": "d_out", "c": "context_length"}
 
-# The orders of axes that come up in right classes, and the steps that are done by then. An axis is
-# a word, "bh" is b and h laid together. Where no h stands, it is one head's part.
+# The orders of axes that occur in right classes, and the steps that are done by then. An axis is a
+# word, and "bh" is b and h joined. An order without h is one head's part.
 PROJECTED = {"b n hd": "2", "b n h d": "2 3", "b n d": "2 3 4", "b d n": "2 3 4"}
 PROJECTED |= dict.fromkeys(
     ["b h n d", "b h d n", "bh n d", "bh d n", "h b n d", "h b d n"], "2 3 4"
@@ -28,24 +28,24 @@ HIDDEN = -1e8
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A right value: a tensor in one order of its axes, a mask, a size, a factor or a layer."""
+    """Hold a right value: a tensor in one order of axes, a mask, a size, a factor or a layer."""
 
     kind: str  # "keys", "scores", "mask", "size", ...
-    name: str  # as a message calls it
-    steps: frozenset[int]  # that are done in it
+    name: str  # its name in messages
+    steps: frozenset[int]  # steps that are done in this order of axes
     value: Any = field(repr=False)
     layout: str = ""
-    head: int | None = None  # where it is one head's part
+    head: int | None = None  # number of the head, for one head's part
 
     @property
     def axes(self) -> str:
-        """Its axes in letters, "(b, num_tokens, d_out)"."""
+        """Return its axes in letters, "(b, num_tokens, d_out)"."""
         words = (AXES.get(w) or " * ".join(AXES[a] for a in w) for w in self.layout.split())
         return "(" + ", ".join(words) + ")"
 
 
 def laid_out(tensor: torch.Tensor, axes: str, layout: str, head: int | None) -> torch.Tensor:
-    """A tensor, whose axes are letters, in another order of them; h is left out for one head."""
+    """Reorder a tensor's axes, named by letters; h is left out for one head."""
     if head is not None:
         tensor, axes = tensor.select(axes.index("h"), head), axes.replace("h", "")
     words = layout.split()
@@ -55,11 +55,11 @@ def laid_out(tensor: torch.Tensor, axes: str, layout: str, head: int | None) -> 
 
 
 class Right:
-    """Everything that is right in one case."""
+    """Hold every right value of one case."""
 
     def __init__(self, case: Case, reference: Any = MultiHeadAttention):
         mha = build(reference, case)
-        self.case = case = replace(case, num_heads=mha.num_heads)  # a variant may have others
+        self.case = case = replace(case, num_heads=mha.num_heads)  # a variant may have fewer
         self.module, self.x = mha, case.x
         steps = {step.name: step.tensors for step in trace(mha, case.x)}
         self.out = steps["out_proj"]["out"]
@@ -131,7 +131,7 @@ class Right:
                     self.known.append(Known("mask", name, frozenset({6}), value, layout))
 
     def read(self, value: Any) -> Known | None:
-        """What a value is, or None where it is nothing of the eleven steps."""
+        """Return the right value that a value equals, or None."""
         if isinstance(value, list | tuple) and value:
             parts = [self.read(part) for part in value]
             return parts[0] if all(part and part.kind != "size" for part in parts) else None
@@ -141,7 +141,7 @@ class Right:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two tensors agree to rounding."""
+    """Say whether two tensors agree up to rounding."""
     kinds = (
         isinstance(one, torch.Tensor) and one.layout == other.layout and one.device == other.device
     )
@@ -156,7 +156,7 @@ def same(one: Any, other: Any) -> bool:
 
 @functools.cache
 def right_of(case: Case, reference: Any = MultiHeadAttention) -> Right:
-    """Work out what is right, once for each case.
+    """Compute all right values, once for each case.
 
     Args:
         case: sizes, weights and x.

@@ -1,4 +1,4 @@
-"""The sentences of the checks, by name, as data/sentences.toml holds them."""
+"""Read the sentences of the checks, by name, from data/sentences.toml."""
 
 import tomllib
 from pathlib import Path
@@ -11,11 +11,11 @@ def read_toml(name: str) -> dict[str, Any]:
 
 
 class Sentence(NamedTuple):
-    """One thing that a check can say."""
+    """Hold one sentence that a check can report."""
 
-    kind: str  # of the verdict it makes; "part" where it is no whole sentence
-    text: str  # what stands in braces is filled in
-    hint: str  # what to do about it
+    kind: str  # kind of the verdict; "part" for a part of a sentence
+    text: str  # names in braces are filled in
+    hint: str  # what to do
 
 
 def _sentence(kind: str, entry: str | list[str]) -> Sentence:

@@ -1,4 +1,4 @@
-"""A verdict: whether an answer is right and, if not, where, what is wrong, and what to do."""
+"""Make verdicts: whether an answer is right and, if not, where, what is wrong, what to do."""
 
 import difflib
 import os
@@ -24,7 +24,7 @@ MARKS = {
 WRONG_MARK = "✗", "warn"
 UNJUDGED = "unread", "failed", "unknown"  # kinds that say nothing of the answer
 LABELS = {"wrong": "Wrong:", "gets": "You get:", "expected": "Expected:", "hint": "Hint:"}
-WIDTH = 10  # of a label with the space behind it
+WIDTH = 10  # width of a label, with the space after it
 CODE = re.compile(r"`[^`]+`")
 
 
@@ -36,18 +36,18 @@ class Verdict:
     # value, mistake, error; failed where the check itself did; unread where a class cannot be
     # judged; unknown where there is no such exercise
     kind: str
-    text: str = ""  # where nothing is wrong, all that there is to say
+    text: str = ""  # the whole message, if nothing is wrong
     # One line each where something is wrong; "" where nothing is known for certain
     wrong: str = ""
     gets: str = ""
     expected: str = ""
     hint: str = ""
     exercise: str = ""  # the identifier, "scores.1" for example; "" for a class on its own
-    step: int | None = None  # the first wrong one, 1 to 11; None where none is, or can be told
-    line: int | None = None  # of the learner's file or cell, where the place is known
-    code: str = ""  # that line as it is typed
-    mistakes: tuple[str, ...] = ()  # of the catalogue
-    note: str = ""  # about what was not tried, or about writing the progress down
+    step: int | None = None  # the first wrong step, 1 to 11; None if none is known
+    line: int | None = None  # number in the learner's file or cell, if it is known
+    code: str = ""  # the text of that line
+    mistakes: tuple[str, ...] = ()  # names in the catalogue
+    note: str = ""  # what was not tried, or a problem with saving progress
     printed: str = field(default="", compare=False)  # the beginning of what the answer printed
     # What a pencil-and-paper problem starts from, and the matrices that it asks for, by name
     given: dict[str, torch.Tensor] = field(default_factory=dict, compare=False)
@@ -56,7 +56,7 @@ class Verdict:
     reached: int = 0  # the last step whose tensors are right, of a class
 
     def __post_init__(self) -> None:
-        for name in ("text", *LABELS, "code", "note", "printed"):  # errors may hold anything
+        for name in ("text", *LABELS, "code", "note", "printed"):  # they may hold any character
             object.__setattr__(self, name, visible(getattr(self, name)))
 
     def __bool__(self) -> bool:
@@ -64,35 +64,35 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the answer is right."""
+        """Say whether the answer is right."""
         return self.kind == "right"
 
     @property
     def mistake(self) -> str | None:
-        """The first catalogued mistake that the message names, or None."""
+        """Return the first catalogued mistake that the message names, or None."""
         return self.mistakes[0] if self.mistakes else None
 
     @property
     def rows(self) -> dict[str, str]:
-        """What is wrong, what comes out, what is expected and what to do, by label."""
+        """Return what is wrong, what you get, what is expected and what to do, by label."""
         return {label: getattr(self, name) for name, label in LABELS.items() if getattr(self, name)}
 
     @property
     def place(self) -> str:
-        """The step of a class, and the line."""
+        """Return the step of a class, and the line, as text."""
         step = f"step {step_named(self.step)}" if self.step and not self.exercise else ""
         line = f"line {self.line}: `{self.code}`" if self.line else ""
         return ", ".join(filter(None, (step, line)))
 
     @property
     def message(self) -> str:
-        """All that is said, without the mark and the exercise's name."""
+        """Return the whole text, without the mark and the exercise's name."""
         rows = [f"  {label:{WIDTH}}{text}" for label, text in self.rows.items()]
         return "\n".join(filter(None, (together(self.place, self.text), *rows)))
 
     @property
     def title(self) -> str:
-        """The exercise, or in one or two words what is said of a class."""
+        """Return the exercise's name, or the verdict on a class in one or two words."""
         kinds = {"right": "passed", "unread": "not judged"}
         return self.exercise or kinds.get(self.kind, "not yet")
 
@@ -101,7 +101,7 @@ class Verdict:
         before = ":" if self.text else "," if self.place else ""
         head = f"{mark} {self.exercise}{before} " if self.exercise else f"{mark} "
         first, *rest = self.message.split("\n")
-        if not self.text and not self.place:  # the rows stand below the name
+        if not self.text and not self.place:  # the rows are below the name
             first, rest = "", [first, *rest]
         lines = [f"{head}{first}".rstrip(), *rest, *filter(None, [self.note and f"  {self.note}"])]
         if self.printed.strip():
@@ -109,12 +109,12 @@ class Verdict:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """The message, which a failing assert of a test then shows."""
+        """Return the message, which pytest then shows when an assert fails."""
         return str(self)
 
     @property
     def display(self) -> str:
-        """The verdict as HTML, readable in light and dark themes."""
+        """Return the verdict as HTML, readable in light and dark themes."""
         mark, colour = MARKS.get(self.kind, WRONG_MARK)
         text, _, code = self.text.partition("\n")  # a declaration to paste
         code = f"<pre style='overflow-x:auto'>{escape(code)}</pre>" if code else ""
@@ -163,12 +163,12 @@ def say_mistake(sentence: str, identifier: str | None = None, step: int | None =
 
 
 def with_hint(sentence: str) -> tuple[str, str]:
-    """Take a sentence apart: what is wrong, and behind a colon, or as a question, a hint."""
+    """Split a sentence into what is wrong and a hint, which follows a colon or is a question."""
     plain = CODE.sub(lambda code: "x" * len(code[0]), re.sub(r"\([^)]*\)", _blank, sentence))
     if found := re.search(r": (?=\w+ |`|x)", plain):
         at = found.start()
         hint = sentence[at + 2 :]
-        name = re.match(r"(?!a )\w\b", hint)  # of one letter: it stays as it is
+        name = re.match(r"(?!a )\w\b", hint)  # a name of one letter keeps its case
         return f"{sentence[:at]}.", hint if name else f"{hint[0].upper()}{hint[1:]}"
     *others, last = re.split(r"(?<=[.?!]) (?=[A-Z`0-9])", sentence)
     return (" ".join(others), last) if others and last.endswith("?") else (sentence, "")
@@ -185,7 +185,7 @@ def without_code(verdict: Verdict) -> Verdict:
 
 
 def honestly(judge: Callable[..., Verdict], *arguments: Any) -> Verdict:
-    """Run a judge; a fault of ours in it is no verdict on the answer, and is said to be ours.
+    """Run a judge, and report an error of the judge itself as ours, not as the learner's.
 
     Where the environment variable ELEVEN_STEPS_STRICT is set, as in our tests, it is raised.
     """
@@ -201,7 +201,7 @@ def honestly(judge: Callable[..., Verdict], *arguments: Any) -> Verdict:
 
 
 def step_named(step: int) -> str:
-    """A step by its number and its name, as a message names it."""
+    """Return a step's number and name, as a message writes them."""
     return f"{step} ({STEPS[step - 1]})"
 
 
@@ -211,13 +211,13 @@ def together(*sentences: str) -> str:
 
 
 def listed(names: Sequence[str], quote: str = "`") -> str:
-    """Names as a sentence lists them: `a`, `b` and `c`."""
+    """Join names as a sentence lists them: `a`, `b` and `c`."""
     *others, last = (f"{quote}{name}{quote}" for name in names)
     return " and ".join(filter(None, (", ".join(others), last)))
 
 
 def described(thing: Any, rows: bool = True) -> str:
-    """Say what was handed over in place of a number, a tensor or, if rows, a matrix."""
+    """Describe an object that is not the expected number, tensor or, if rows, matrix."""
     kind, parts = type(thing), thing
     if kind not in (list, tuple):
         return wording("of_type", type=type_name(thing))
@@ -236,14 +236,14 @@ def described(thing: Any, rows: bool = True) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The one of some names that is like another; "" where none is."""
+    """Return the name most like a given one; "" if none is."""
     lowered = {known.lower(): known for known in reversed([*names])}
     near = difflib.get_close_matches(name.lower(), lowered, 1, 0.7)
     return lowered[near[0]] if near else ""
 
 
 def sized(shape: tuple[int, ...]) -> str:
-    """Say how many numbers there are."""
+    """Describe a shape in words: one number, a row, a matrix."""
     if shape == (1,):
         return wording("row_of_one")
     name = ("one_number", "row", "matrix", "of_shape")[min(len(shape), 3)]

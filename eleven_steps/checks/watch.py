@@ -1,4 +1,4 @@
-"""Runs a learner's class so that each expression's value is seen, and can be another one."""
+"""Run a learner's class so that each expression's value can be read and replaced."""
 
 import ast
 import linecache
@@ -14,27 +14,27 @@ LIBRARIES = {"torch", "nn", "F", "math", "np"}
 
 
 class NoSource(Exception):
-    """The source of a class or function is not to be had."""
+    """The source of a class or function is not available."""
 
 
 @dataclass(eq=False)
 class Spot:
-    """One expression of the learner's source."""
+    """Hold one expression of the learner's source."""
 
     node: ast.AST
     number: int
     text: str
     line: int
-    typed: str  # the line as it is typed
+    typed: str  # the text of the line
     function: str
-    target: str  # the name that it is assigned to, where it is all that is assigned
+    target: str  # the name that the whole expression is assigned to
     above: "Spot | None"  # the expression it is part of
     children: list["Spot"] = field(default_factory=list)
-    row: list["Spot"] = field(default_factory=list)  # all that one unpacking gives, where it is one
+    row: list["Spot"] = field(default_factory=list)  # the values of one unpacking
 
 
 class Watch:
-    """A learner's class or function, made anew from its source with every expression watched.
+    """Rebuild a learner's class or function from its source, with every expression watched.
 
     An expression E becomes `_put(i) if _enter(i) else _leave(i, E)`. So nothing has to be known of
     how it is written, an error has the very expression it comes from, and what is put in place of
@@ -45,9 +45,9 @@ class Watch:
         self.spots: list[Spot] = []
         self.instead: dict[
             Spot, Callable[[int], Any]
-        ] = {}  # what an expression gives the k-th time
-        self.seen: Callable[[Spot, Any], None] | None = None  # told every value, if somebody looks
-        self.open: list[Spot] = []  # entered and not left: the last one raised
+        ] = {}  # replacement by spot: the value of the k-th visit
+        self.seen: Callable[[Spot, Any], None] | None = None  # called with every value, if set
+        self.open: list[Spot] = []  # entered but not left, so the last one raised
         self._times: dict[Spot, int] = {}
         namespace = _scope_of(what)
         namespace |= {"_enter": self._enter, "_put": self._put, "_leave": self._leave}
@@ -86,13 +86,13 @@ class Watch:
 
 
 class _Wrap(ast.NodeTransformer):
-    """Wraps the expressions in the bodies of functions."""
+    """Wrap the expressions in the bodies of functions."""
 
     def __init__(self, spots: list[Spot], lines: list[str]):
         self.spots, self.lines = spots, lines
         self.inside: list[Spot] = []
         self.function = ""
-        self.targets: dict[int, str] = {}  # by the id of what is assigned
+        self.targets: dict[int, str] = {}  # name by id of the assigned node
 
     def visit_FunctionDef(self, node):
         outer, self.function = self.function, node.name
@@ -128,7 +128,7 @@ class _Wrap(ast.NodeTransformer):
         return node
 
     def _unpacked(self, node, targets):
-        """Watch the names that are given what no expression of their own gives them."""
+        """Watch names that get their values by unpacking."""
         names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
         first = len(self.spots)
         written = [self._written(node, n.id, n.id) for n in names if isinstance(n.ctx, ast.Store)]
@@ -202,12 +202,12 @@ class _Wrap(ast.NodeTransformer):
 
 
 def _unwatched(value) -> bool:
-    """Whether an assigned expression has no spot of its own."""
+    """Say whether an assigned expression has no spot of its own."""
     return not isinstance(value, WATCHED | ast.Constant | ast.Tuple) or not _is_value(value)
 
 
 def _is_value(node) -> bool:
-    """Whether an expression has a value to look at: not a module, nor self, nor super()."""
+    """Say whether an expression has a value to watch: no module, self or super()."""
     if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
         return False
     root = node
@@ -220,7 +220,7 @@ def _is_value(node) -> bool:
 
 
 def _function_of(what: type | FunctionType) -> FunctionType:
-    """A function, or the first of a class's own."""
+    """Return a function, or the first function of a class."""
     every = [what] if isinstance(what, FunctionType) else vars(what).values()
     plain = (getattr(one, "__func__", getattr(one, "fget", one)) for one in every)
     function = next((one for one in plain if isinstance(one, FunctionType)), None)
@@ -230,7 +230,7 @@ def _function_of(what: type | FunctionType) -> FunctionType:
 
 
 def _scope_of(what: type | FunctionType) -> dict[str, Any]:
-    """The names around a class or function: those of its file, and of the functions around it."""
+    """Return the names around a class or function, from its file and enclosing functions."""
     functions = [what] if isinstance(what, FunctionType) else vars(what).values()
     scope = dict(_function_of(what).__globals__)
     for function in functions:
@@ -248,7 +248,7 @@ def _content(cell: Any) -> Any:
 
 
 def _source_of(what: type | FunctionType) -> tuple[ast.AST, list[str]]:
-    """The node of a class or function in its file or cell, and the lines of that.
+    """Return the syntax tree and the lines of a class or function.
 
     Raises:
         NoSource: there is none.
@@ -268,7 +268,7 @@ def _source_of(what: type | FunctionType) -> tuple[ast.AST, list[str]]:
 
 
 def _helpers(what: type | FunctionType, namespace: dict[str, Any]) -> list[type | FunctionType]:
-    """The learner's own functions and classes that a class uses, those that others use first."""
+    """List the learner's functions and classes that a class uses, dependencies first."""
     found: list[type | FunctionType] = []
 
     def look(thing: type | FunctionType) -> None:

@@ -1,4 +1,4 @@
-"""Judge what is written down: a number, a row, a matrix, a letter, words, lines in an order."""
+"""Judge written answers: a number, a row, a matrix, a letter, words, lines in an order."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ NEEDS = {1: (), 2: (), 3: (1, 2), 8: (4, 7), 10: (1, 9)}
 
 
 def judge_written(task: Part | Choose | Order | Paper, answer: Any) -> Verdict:
-    """Judge an answer as `plain` hands it over; a number is no text, and a text no number."""
+    """Judge a written answer; a number is no text, and a text is no number."""
     judges = {Paper: _judge_paper, Explain: judge_value, Choose: _judge_choice}
     judges |= {Order: _judge_order, Words: _judge_words, Construct: _judge_construct}
     return judges[type(task)](task, answer)
@@ -48,13 +48,13 @@ def _typed(wanted: str, came: str, kind: str = "type") -> Verdict:
 
 
 def _said(slip: Saying) -> Verdict:
-    """What a usual wrong answer gets: its sentence, and the catalogued mistake of a pair."""
+    """Return the verdict on a usual wrong answer: its sentence, and its catalogued mistake."""
     return say_mistake(slip) if type(slip) is str else say_mistake(*slip)
 
 
 # Numbers
 
-LARGE, ODD = 1000, 20  # right numbers that nobody meets, or meets twice of, by chance
+LARGE, ODD = 1000, 20  # larger right numbers are not met by chance
 UNITS = [(1, 10**3, "1000"), (1, 10**6, "1000000"), (1, 2**10, "1024"), (1, 2**20, "1024 * 1024")]
 
 
@@ -66,7 +66,7 @@ def judge_value(task: Explain, answer: Any) -> Verdict:
     wanted = sized(tuple(right.shape))
     if numbers is None:
         return _other_type(wanted, answer, right.dim() > 1)
-    if numbers.squeeze().shape == right.shape:  # the same numbers in a list more
+    if numbers.squeeze().shape == right.shape:  # the same numbers, in one more list
         numbers = numbers.squeeze()
     if numbers.isnan().any():
         return say("nan_for_number", wanted=wanted)
@@ -91,7 +91,7 @@ def judge_value(task: Explain, answer: Any) -> Verdict:
 
 
 def as_numbers(answer: Any) -> torch.Tensor | None:
-    """Return numbers as a float64 tensor; None for what is none: texts, booleans, complex ones."""
+    """Return numbers as a float64 tensor; None for texts, booleans and complex numbers."""
     if type(answer) in (int, float):
         return torch.tensor(answer, dtype=torch.float64)
     if type(answer) in (list, tuple):
@@ -110,13 +110,13 @@ def as_numbers(answer: Any) -> torch.Tensor | None:
 
 
 def is_open(answer: Any) -> bool:
-    """Whether some of it is still to be written."""
+    """Say whether part of an answer is still to be written."""
     inside = any(map(is_open, answer)) if type(answer) in (list, tuple) else False
     return inside or answer is ... or answer is None
 
 
 def _off(numbers: torch.Tensor, *others: torch.Tensor) -> float:
-    """How far the worst of some numbers is from the nearest of its right ones."""
+    """Return the largest distance of a number from its nearest right number."""
     if numbers.shape != others[0].shape:
         return math.inf
     return (torch.stack(others) - numbers).abs().amin(0).max().item()
@@ -164,7 +164,7 @@ def made_of(number: float, right: float, letters: Mapping[str, float]) -> str:
 
 
 def products(letters: Mapping[str, float]) -> Iterator[tuple[float, float, str]]:
-    """Yield what sizes make: how many of them it takes, the number, and the code."""
+    """Yield the numbers that sizes make: how many sizes it takes, the number, and the code."""
     for count in range(1, len(letters) + 1):
         for names in itertools.combinations(letters, count):
             value, code = math.prod(letters[name] for name in names), " * ".join(names)
@@ -285,7 +285,7 @@ def _judge_paper(paper: Paper, answer: Any) -> Verdict:
 
 
 def _no_paper(names: list[str], came: str) -> Verdict:
-    """What is said of an answer that is no dictionary of the asked names."""
+    """Return the verdict on an answer that is no dictionary of the asked names."""
     return _typed(wording("a_paper", names=", ".join(names)), came)
 
 

@@ -7,11 +7,8 @@ sentence what there is to see; words are those of a sentence, one a token.
 from eleven_steps.pictures.arcs import Head, draw_arcs
 from eleven_steps.pictures.blocks import draw_blocks
 from eleven_steps.pictures.code import draw_source
-from eleven_steps.pictures.dials import draw_dials
-from eleven_steps.pictures.machines import draw_heads_over_processes, draw_ring
 from eleven_steps.pictures.map import draw_map
-from eleven_steps.pictures.running_softmax import draw_running
-from eleven_steps.pictures.storage import draw_memory, draw_walk, storage
+from eleven_steps.pictures.storage import draw_memory, storage
 from eleven_steps.pictures.svg import HEAD_COLOURS, Picture
 from eleven_steps.pictures.table import show_table
 from eleven_steps.pictures.tensors import Shown, draw_product, draw_tensors

@@ -11,7 +11,17 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from eleven_steps.pictures.svg import INK, LINE, SANS, Drawing, Picture, picture
+from eleven_steps.pictures.svg import (
+    HEAD_COLOURS,
+    INK,
+    LINE,
+    NEUTRAL,
+    SANS,
+    Drawing,
+    Picture,
+    hue,
+    picture,
+)
 
 WIDTH, HEIGHT = 780, 300  # pixels
 
@@ -31,6 +41,8 @@ LOOKS = {
     "svg.hashsalt": "eleven steps",
     "font.size": 12,
     "axes.titlesize": 12,
+    "axes.titlelocation": "left",  # as in the pictures of tensors, and without a box around it
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
     "legend.frameon": False,
     "savefig.transparent": True,
     **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor"), "#010203"),
@@ -166,7 +178,11 @@ def draw_growth(
 
 
 def draw_learning(
-    steps: Sequence[int], loss: Sequence[float], prefix: Sequence[float], title: str
+    steps: Sequence[int],
+    loss: Sequence[float],
+    prefix: Sequence[float],
+    head: tuple[int, int],
+    title: str,
 ) -> Picture:
     """Draw how a loss falls while a head forms, one chart beside the other.
 
@@ -174,12 +190,15 @@ def draw_learning(
         steps: steps of training, in rising order.
         loss: the loss after each, in nats.
         prefix: the head's prefix matching score after each, from 0 to 1.
+        head: the head's layer and number, for its name and its colour.
     """
-    lines = {"loss on names that come back (nats)": loss, "prefix matching of the head": prefix}
+    named = "prefix matching of layer {}, head {}".format(*head)
+    lines = {"loss on names that come back (nats)": loss, named: prefix}
+    colours = NEUTRAL, HEAD_COLOURS[hue(head[1], head[0])]
     with chart() as figure:
-        looks = zip(figure.subplots(1, 2), lines.items(), LINES.values(), strict=True)
-        for axes, (what, amounts), look in looks:
-            axes.plot(steps, amounts, **look)
+        looks = zip(figure.subplots(1, 2), lines.items(), colours, strict=True)
+        for axes, (what, amounts), colour in looks:
+            axes.plot(steps, amounts, color=colour, marker="o", linewidth=3)
             axes.set(title=what, xlabel="steps of training", xlim=0, ylim=0)
             axes.grid(alpha=0.3)
         axes.set(ylim=(0, 1))

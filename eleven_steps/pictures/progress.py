@@ -22,7 +22,7 @@ def draw_progress(
         done: the identifiers that are done; one that no group has is ignored.
         groups: the identifiers by group, as {"scores": ["scores.1", "scores.2"]}. A box shows
             what follows the first dot.
-        evening: those that belong to the evening: counted apart, with a strong edge.
+        evening: those that belong to the evening: counted apart, with a thick edge.
         note: what else there is to say in words, after the picture's own.
 
     Raises:
@@ -50,6 +50,9 @@ def draw_progress(
             row, column = divmod(place, LONGEST)
             body += box(identifier, done, evening, PITCH * column + 78, y + 30 * row)
         y += 34 + 30 * ((len(group) - 1) // LONGEST)
+    if evening:
+        body += svg.text("A thick edge: an exercise of the evening.", 0, y + 14)
+        y += 24
     said = f"Done: {', '.join(finished)}." if finished else "None is done yet."
     return svg.Picture(
         body,
@@ -67,8 +70,8 @@ def counted(finished: Sequence[str], every: Sequence[str], evening: Collection[s
         return f"{len(finished)} of {len(every)} exercises are done"
     first = sum(identifier in evening for identifier in finished)
     return (
-        f"Done: {first} of the evening's {len(evening)} exercises (strong edge), "
-        f"{len(finished) - first} of {len(every) - len(evening)} beyond"
+        f"Done: {first} of the evening's {len(evening)} exercises, "
+        f"{len(finished) - first} of {len(every) - len(evening)} beyond it"
     )
 
 

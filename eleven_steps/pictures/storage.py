@@ -10,7 +10,7 @@ import torch
 
 from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
-from eleven_steps.pictures.tensors import Shown, block, chain
+from eleven_steps.pictures.tensors import Shown, chain
 
 PER_LINE, MOST_LINES = 18, 20
 PER_PART = 6  # of a line, which breaks between parts where a page is narrow
@@ -30,12 +30,6 @@ def draw_memory(shown: Sequence[Shown], title: str, between: Sequence[str] = ())
     """
     strips, facts = zip(*map(strip, shown), strict=True)
     return svg.picture(chain(strips, between), title, "; ".join(facts) + ".")
-
-
-def draw_walk(shown: Shown, title: str) -> svg.Picture:
-    """Draw the storage of a tensor, and below it the grid that its strides read from there."""
-    row, facts = strip(shown)
-    return svg.picture(chain([row, block(shown)], ["read by its strides"]), title, f"{facts}.")
 
 
 def strip(shown: Shown) -> tuple[svg.Drawing, str]:

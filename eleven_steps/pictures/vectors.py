@@ -45,7 +45,6 @@ def draw_vectors(
     corners: tuple[tuple[float, float], tuple[float, float]] = ((0, 0), (4, 4)),
     shares: Sequence[tuple[str, float]] = (),
     angle: tuple[int, int] | None = None,
-    lines: Sequence[str] = (),
 ) -> svg.Picture:
     """Draw vectors in a plane.
 
@@ -56,7 +55,6 @@ def draw_vectors(
         shares: words with the share each gets, from 0 to 1, as a row below the plane.
         angle: places of two arrows: the angle from the first to the second is drawn, and the
             shadow that the second casts on the first.
-        lines: words below the plane, their spaces kept.
     """
     (left, bottom), (right, top) = corners
     for arrow in arrows:
@@ -79,8 +77,6 @@ def draw_vectors(
         cell = cell_for(columns)
         table = grid(row, shades=row, column_labels=columns, row_labels=["weight"], cell=cell)
         drawing = svg.below([drawing, table], gap=4)
-    if lines:
-        drawing = svg.below([drawing, written(lines)])
     told = "; ".join(f"{a.name} ({a.end[0]:.2f}, {a.end[1]:.2f})" for a in arrows if a.name)
     return svg.picture(drawing, title, f"Vectors as ({axes[0]}, {axes[1]}): {told}.")
 
@@ -133,15 +129,6 @@ def arrow_names(arrows: Sequence[Arrow], place) -> str:
         x, anchor = (x - FAR, "end") if aside else (x + FAR, "start")
         body += svg.text(arrow.name, x, y, anchor, style)
     return body
-
-
-def written(lines: Sequence[str]) -> svg.Drawing:
-    """Write lines of equal height, their spaces kept."""
-    body = "".join(
-        svg.text(line.replace(" ", "\N{NO-BREAK SPACE}"), 0, 14 + 18 * i)
-        for i, line in enumerate(lines)
-    )
-    return svg.Drawing(body, svg.CHARACTER * max(map(len, lines)), 18 * len(lines))
 
 
 def free(y: float, left: float, long: float, taken: list[tuple[float, float, float]]) -> float:

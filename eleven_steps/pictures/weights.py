@@ -9,7 +9,7 @@ from eleven_steps.pictures import svg
 from eleven_steps.pictures.grid import grid
 from eleven_steps.pictures.vectors import cell_for
 
-CELL, SMALL = (24.0, 18.0), (13.0, 13.0)
+CELL, SMALL = (24.0, 18.0), (16.0, 16.0)
 WRITTEN = 5  # per cent: smaller weights leave their cell empty
 MOST_WORDS = 24
 MOST_WRITTEN = 12  # words of a table whose numbers are written in full
@@ -100,7 +100,7 @@ def draw_patterns(
                 note, pattern(weights, words, svg.hue(head, number), SMALL, written=False)
             )
             parts.append(svg.labelled(f"layer {number}, head {head}", drawn))
-        lines.append(svg.beside(parts))
+        lines.append(svg.beside(parts, math.inf))  # a line for each layer
     facts = "; ".join(
         f"layer {i}, head {j}: {note}"
         for i, said in enumerate(notes)

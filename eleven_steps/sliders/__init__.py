@@ -11,11 +11,6 @@ from eleven_steps.sliders.lever import explore_lever
 from eleven_steps.sliders.live import Live
 from eleven_steps.sliders.model_films import explore_cache, explore_checkpoints, explore_models
 from eleven_steps.sliders.own import explore_class
-from eleven_steps.sliders.products import (
-    explore_blocks,
-    explore_dials,
-    explore_running,
-    explore_strides,
-)
+from eleven_steps.sliders.products import explore_blocks
 from eleven_steps.sliders.stage import explore_stage
-from eleven_steps.sliders.words import explore_angle, explore_meaning
+from eleven_steps.sliders.words import explore_meaning

@@ -66,8 +66,8 @@ function lamp(name) {
       says.textContent = state.says[k];
       if (name === "numbers") {
         const like = state.tables.some(({ differs }) => differs.flat().some(Boolean)); // of the right shape
-        const now = state === right || !state.tables.length ? [] : [tables("now", state.tables, like && right.tables)];
-        seen.replaceChildren(...(like ? [] : [tables("right", right.tables)]), ...now);
+        seen.replaceChildren(state === right || !state.tables.length ? tables("right", right.tables)
+          : tables("now", state.tables, like && right.tables));
       }
       if (name === "sentence") seen.replaceChildren(...sentence(words, state.word));
     },

@@ -23,8 +23,6 @@ LABELS = {
     "right": "places to walk for a step right",
     "query_at": "position of the query",
     "key_at": "position of the key",
-    "degrees": "degrees between query and key",
-    "length": "length of the key",
 }
 
 Choices = Iterable[Any] | Callable[..., Iterable[Any]]

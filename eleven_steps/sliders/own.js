@@ -1,71 +1,48 @@
-// A learner's own class: what is said of it, what it says once it is right, and the stage as far as it
-// has come. Python worked everything out; this chooses.
+// A learner's own class: what is said of it, and the stage as far as it has come; once it is right, the
+// sentence, with a card to share. Python has run the class; where it is right, the stage's numbers are its own.
 
 function render({ model, el }) {
-  const { says, tables: instead, voice, stage } = model.get("data");
-  const state = voice ? "right" : stage.own.state === "wrong" ? "wrong" : "open",
-    sign = { right: "✓ ", wrong: "✗ ", open: "" }[state];
-  const told = made("p", { className: `says verdict ${state}` }, sign, ...says.split("`").map((text, k) =>
-    (k % 2 ? made("code", { textContent: text }) : text)));
-  const place = made("div");
-  el.classList.add("live", "own");
-  el.replaceChildren(told, place);
-  if (voice) speak(place, voice, stage);
+  const { says, tables: instead, stage } = model.get("data"), { own } = stage;
+  el.classList.add("live");
+  el.classList.toggle("own", Boolean(own));
+  el.replaceChildren(own ? verdictOf(says, own.state === "wrong") : finale(() => {
+    if (!shown.words) shown.choose("sentence"); // the whiteboard has no words
+    return cardOf(shown.speaking().read(), stage.colours);
+  }));
   const shown = new Stage(el, stage);
   el.append(...instead.map(({ title, all }) => tables(title, all)));
   return () => shown.leave();
 }
 
-// What the class says: sentences to tap, and each with its arcs, its next word, heads to switch off.
-function speak(place, voice, { colours, names }) {
-  let at = 0, off = null, query = voice[0].words.length - 1;
-  const all = voice[0].states.slice(1).map(({ off: head }) => `${head}`), reads = made("div");
-  const sentences = voice.map(({ words }, k) => button(`${words.join(" ")} …`, () => {
-    at = k; query = words.length - 1;
-    draw();
-  }));
-  const says = {
-    read() {
-      const { words, states } = voice[at], now = states.find((state) => `${state.off}` === `${off}`);
-      return { words, names, query, next: now.next, before: off && states[0].next[0], heads: all.map((name, k) => {
-        const [layer, head] = name.split(",").map(Number);
-        return { layer, head, off: name === off, row: now.arcs[k]?.[query].slice(0, query + 1) };
-      }) };
-    },
-    asked(i) { query = i; draw(); },
-    switched(k) { off = off === all[k] ? null : all[k]; draw(); },
-  };
-  place.append(
-    made("h4", { textContent: "Your class reads, with trained weights. Tap a sentence, a word, a head." }),
-    made("div", { className: "sentences" }, ...sentences), reads,
-    button("Save as a card to share", () => made("a", { download: "my_attention.svg",
-      href: URL.createObjectURL(new Blob([cardOf(voice[at], colours)], { type: "image/svg+xml" })) }).click(),
-        { className: "share-it" }));
-  const sentence = new Sentence(reads, says, colours), draw = () => {
-    sentences.forEach((button, k) => { button.ariaPressed = String(k === at); });
-    sentence.draw();
-  };
-  onKeys(place, () => false);
-  draw();
+// What is said of a class that is not right yet, code in it as code.
+function verdictOf(says, wrong) {
+  return made("p", { className: `says verdict ${wrong ? "wrong" : "open"}` }, wrong ? "✗ " : "",
+    ...says.split("`").map((text, k) => (k % 2 ? made("code", { textContent: text }) : text)));
 }
 
-// What a class reads, as a picture of its own: the sentence, the arcs of its last word, the next word.
-function cardOf({ words, states }, colours) {
-  const { next: [[word, share]], arcs } = states[0], last = words.length - 1,
-    heads = states.slice(1).map(({ off }) => off);
+// What stands above the sentence of a right class; card() returns what is seen as SVG.
+function finale(card) {
+  return made("div", { className: "finale" },
+    made("h4", { textContent: "✓ Your class reads, with trained weights." }),
+    button("Save as a card to share", () => made("a", { download: "my_attention.svg",
+      href: URL.createObjectURL(new Blob([card()], { type: "image/svg+xml" })) }).click()));
+}
+
+// What a class reads, as a picture of its own: the sentence, the arcs of the word that is asked, the next word.
+function cardOf({ words, query, next: [[word, share]], heads }, colours) {
   const size = Math.min(30, 1100 / words.join(" ").length), text = words.concat(word),
     total = sum(text.map((each) => each.length + 1.4));
   const at = text.map((each, i) => 40 +
     640 * (sum(text.slice(0, i).map((other) => other.length + 1.4)) + each.length / 2) / total);
-  const arc = ([layer, head], k) => Array.from(arcs[k]?.[last] ?? [], (weight, j) => {
-    if (weight < 0.03 || j === last) return "";
+  const arc = ({ layer, head, row, off }) => Array.from(off ? [] : row, (weight, j) => {
+    if (weight < 0.03 || j === query) return "";
     const [y, lift] = layer ? [178, 120 + 14 * head] : [140, -100 - 14 * head];
-    return `<path d="M${at[last]} ${y}C${at[last]} ${y + lift} ${at[j]} ${y + lift} ${at[j]} ${y}" fill="none" stroke="${
+    return `<path d="M${at[query]} ${y}C${at[query]} ${y + lift} ${at[j]} ${y + lift} ${at[j]} ${y}" fill="none" stroke="${
       colours[COLOUR(layer, head)]}" stroke-width="${1.5 + 7 * weight}" stroke-linecap="round" opacity="0.85"/>`;
   }).join("");
   const spelled = text.map((each, i) =>
-    `<text x="${at[i]}" y="168" font-size="${size}" font-weight="${i > last ? 800 : 600}" fill="${
-    i > last ? "#6a2be0" : "#1d1d22"}" text-anchor="middle">${each}</text>`).join("");
+    `<text x="${at[i]}" y="168" font-size="${size}" font-weight="${i === words.length ? 800 : 600}" fill="${
+    i === words.length ? "#6a2be0" : "#1d1d22"}" text-anchor="middle">${each}</text>`).join("");
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 360" width="720" height="360" font-family="system-ui, sans-serif"
     role="img" aria-label="My attention reads: ${words.join(" ")} ${word}"><rect width="720" height="360" rx="16" fill="#fbfaf6"/>
     <text x="40" y="44" font-size="17" fill="#5c6675">My attention reads:</text>${heads.map(arc).join("")}${spelled}

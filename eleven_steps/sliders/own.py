@@ -1,4 +1,4 @@
-"""A learner's own class: its tensors step by step, and what it makes of a sentence."""
+"""A learner's own class: its tensors step by step, and then the sentence, read by it."""
 
 import inspect
 import json
@@ -11,27 +11,35 @@ from typing import Any, Protocol
 import torch
 import traitlets
 
-from eleven_steps.beyond.checkpoints import load_trained
-from eleven_steps.beyond.dispatch import DispatchMode
-from eleven_steps.beyond.grammar import WORDS, read, write
-from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, patterns, without_head
+from eleven_steps.beyond.checkpoints import MEETING, load_trained
+from eleven_steps.beyond.grammar import WORDS, read
+from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, without_head
 from eleven_steps.helpers.trace import STEPS
 from eleven_steps.sliders.breaking import differing, tables
 from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.live import Live, script, style
-from eleven_steps.sliders.stage import SCRIPTS, START, code, packed, page, scene_of, still
+from eleven_steps.sliders.stage import (
+    SCRIPTS,
+    START,
+    STORY,
+    arcs,
+    code,
+    packed,
+    page,
+    scene_of,
+    sentence,
+    still,
+    whiteboard,
+)
 
 SENTENCES = (
-    "Anna met Bert . Anna met",
-    "Cleo met Dora . Cleo met",
-    "Anna met Bert . Cleo saw Dora . Cleo saw",
-    "Emil Frida Gus . Emil Frida",
+    MEETING,
+    STORY,
     "Jana heard Kofi . the old dog sleeps . Jana heard",
     "the dogs near the tree",
 )
 NAME = re.compile(r"[A-Za-z_]\w*")
-LIKELIEST = 3  # words that are shown with their shares
-SAME = 1e-3  # what shares from two ways of reckoning may differ by
+SAME = 1e-3  # what two ways to work out the scores of a word may differ by
 
 
 class Read(Protocol):
@@ -44,11 +52,13 @@ class Read(Protocol):
 
 
 class Own(Live):
-    """Show how far a class is right, in its own tensors; once it is, let it read sentences.
+    """Show how far a class is right, in its own tensors; once it is, let it read the sentence.
 
     Attributes:
-        data: what the page gets: the stage, tables of what has no place there, what the class says.
-        still: what the last step that is right makes of the whiteboard.
+        data: what the page gets: the stage, tables of what has no place there, what is said of the
+            class, and each sentence that it has read with the next word.
+        still: what the last step that is right makes of the whiteboard, or what the sentence's
+            words attend to.
     """
 
     _esm = script("parts", *SCRIPTS, "own")
@@ -56,42 +66,53 @@ class Own(Live):
     data = traitlets.Dict().tag(sync=True)
 
     def __init__(self, reading: Read):
-        done = sum(step.state == "done" for step in reading.steps)
-        self.still = still(STEPS[max(done, 1) - 1], f"Steps that are right: {done} of {len(STEPS)}")
-        voice, says = None, reading.says[:1].upper() + reading.says[1:]
+        reads, says = [], reading.says[:1].upper() + reading.says[1:]
         if reading.whole:
             try:
-                voice = list(spoken(reading.cls))
+                reads = list(read_by(reading.cls))
             except Exception as error:  # it passes the checks, and may do anything elsewhere
                 says += f" It cannot read a sentence: {type(error).__name__}: {error}"
+        done = sum(step.state == "done" for step in reading.steps)
+        title = f"Steps that are right: {done} of {len(STEPS)}"
+        self.still = arcs() if reads else still(STEPS[max(done, 1) - 1], title)
         super().__init__(
             data={
                 "says": says,
-                "stage": staged(reading),
+                "stage": story(reading.cls) if reads else staged(reading),
                 "tables": [table for step in reading.steps for table in misplaced(step)],
-                "voice": voice,
+                "reads": reads,
             }
         )
 
     def states(self) -> tuple[str, str, str]:
         """Return what is said of the class and what it says itself, and all of it."""
         says = [self.data["says"]]
-        for sentence in self.data["voice"] or ():
-            word, share = sentence["states"][0]["next"][0]
-            says.append(f"{' '.join(sentence['words'])} ... {word}, share {share:.2f}")
+        says += [f"{text} ... {word}, {share:.2f}" for text, word, share in self.data["reads"]]
         return "\n".join(says), "all tensors and all sentences", json.dumps(self.data)
 
 
 def explore_class(reading: Read) -> Own:
-    """See a class of your own step by step, and let it speak once all eleven are right.
+    """See a class of your own step by step, and let it read once all eleven are right.
 
-    A right class gets the weights of the trained tiny model and reads sentences, with all heads or
-    with one switched off.
+    A right class gets the weights of the trained tiny model. Its numbers are compared with those of
+    the course's class on four sentences, with all heads and without each; where they agree, the
+    sentence stands there as in the first notebook, with the lines of the class.
 
     Args:
         reading: how far it is right, as eleven_steps.checks.read_class returns it.
     """
     return Own(reading)
+
+
+def story(cls: Any) -> dict[str, Any]:
+    """Return the stage of a right class: the sentence in large type, the class's own lines."""
+    own = typed(cls)
+    scenes = {"whiteboard": whiteboard(), "sentence": sentence()}
+    told = page(scenes, "softmax", True, STEPS)
+    if own:
+        for step in told["steps"]:
+            step["code"] = own.splitlines()[nearest(own, step["code"])].strip()
+    return told | {"scene": "sentence", "large": True}
 
 
 def staged(reading: Read) -> dict[str, Any]:
@@ -171,8 +192,13 @@ def misplaced(step: Any) -> Iterator[dict[str, Any]]:
         yield {"title": f"{name} {tuple(tensor.shape)}", "all": tables(tensor, step.right[name])}
 
 
-def spoken(cls: type) -> Iterator[dict[str, Any]]:
-    """Yield for each sentence what a class makes of it: with all heads, then without one each."""
+def read_by(cls: type) -> Iterator[tuple[str, str, float]]:
+    """Yield each sentence, the next word that a class predicts with trained weights, its share.
+
+    Raises:
+        ValueError: the class has no place for the weights, or its scores are not those of the
+            course's class, with all heads or without one.
+    """
     right = load_trained()
     with torch.random.fork_rng(devices=[]):
         model = TinyModel(attention=cls).eval()
@@ -181,41 +207,14 @@ def spoken(cls: type) -> Iterator[dict[str, Any]]:
     if lacking := [name for name in strange.missing_keys if name.endswith(("weight", "bias"))]:
         raise ValueError(f"{', '.join(lacking)} cannot be found")
     heads = [(layer, head) for layer, many in enumerate(NUM_HEADS) for head in range(many)]
-    for sentence in SENTENCES:
-        tokens = read(sentence)
-        states = []
-        for off in (None, *heads):
+    for text in SENTENCES:
+        for off in (*heads, None):
             with torch.no_grad(), ExitStack() as out:
-                for either in (model, right) if off else ():
-                    out.enter_context(without_head(either, *off))
-                looks = [look for layer in patterns(right, tokens) for look in layer[0]]
-                with SquaresMade() as watch:
-                    scores = model(tokens)[0, -1]
-                chances, best = scores.softmax(dim=-1).topk(LIKELIEST)
-            every = zip(best.tolist(), chances.tolist(), strict=True)
-            said = [[WORDS[k], round(share, 2)] for k, share in every]
-            states.append({"off": off, "next": said, "arcs": [watch.seen(look) for look in looks]})
-        yield {"words": write(tokens[0]), "states": states}
-
-
-class SquaresMade(DispatchMode):
-    """Keep every square matrix that torch makes: a class's own weights are among them."""
-
-    def __init__(self):
-        super().__init__()
-        self.found: list[torch.Tensor] = []
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        """Run the operation and keep copies."""
-        result = operation(*args, **(kwargs or {}))
-        made = isinstance(result, torch.Tensor) and result.dim() > 1 and result.is_floating_point()
-        if made and result.shape[-1] == result.shape[-2]:
-            self.found += result.detach().clone().reshape(-1, *result.shape[-2:]).unbind()
-        return result
-
-    def seen(self, look: torch.Tensor) -> list[list[float]] | None:
-        """Return the class's own weights of a head, (num_tokens, num_tokens), if it makes any."""
-        for matrix in self.found:
-            if matrix.shape == look.shape and torch.allclose(matrix, look, atol=SAME):
-                return [[round(share, 2) for share in row] for row in matrix.tolist()]
-        return None
+                for each in (model, right) if off else ():
+                    out.enter_context(without_head(each, *off))
+                scores, wanted = (each(read(text)) for each in (model, right))
+            if not torch.allclose(scores, wanted, atol=SAME):
+                less = "layer {}, head {} off".format(*off) if off else "all heads"
+                raise ValueError(f'with {less} its scores for "{text}" are not right')
+        share, best = scores[0, -1].softmax(dim=-1).max(dim=-1)
+        yield text, WORDS[best], round(share.item(), 2)

@@ -1,4 +1,4 @@
-"""Words as vectors: a meaning that moves, and a key that turns."""
+"""Words as vectors: a meaning that moves."""
 
 import math
 
@@ -63,24 +63,3 @@ def in_context(x: torch.Tensor, place: int, W_value: torch.Tensor) -> tuple[torc
     """
     weights = torch.softmax(x @ x[place] / x.shape[1] ** 0.5, dim=-1)
     return weights, x[place] + weights @ (x @ W_value)
-
-
-def explore_angle() -> Film:
-    """Turn a key and change its length: three ways to its dot product with a query follow."""
-    start, degrees = {"degrees": 30, "length": 2}, range(0, 181, 15)
-    return film(key_at, start, degrees=degrees, length=(0.5, 1, 2))
-
-
-def key_at(degrees: int, length: float) -> Picture:
-    """Draw a query, (3, 0), and a key of some length, turned away from it."""
-    turned = math.radians(degrees)
-    key = [round(length * way(turned), 10) + 0.0 for way in (math.cos, math.sin)]
-    dot = f"{3 * key[0] + 0.0:.2f}"
-    arrows = [Arrow("query", (3, 0), "strong"), Arrow("key", key, "strong")]
-    lines = [
-        f"feature by feature  3 x {key[0]:.2f} + 0 x {key[1]:.2f} = {dot}",
-        f"length and shadow   3 x {key[0]:.2f} = {dot}",
-        f"lengths and angle   3 x {length} x cos({degrees}) = {dot}",
-    ]
-    corners = ((-2, 0), (3, 2))
-    return draw_vectors(arrows, f"query . key = {dot}", corners=corners, angle=(0, 1), lines=lines)

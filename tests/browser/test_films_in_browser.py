@@ -13,14 +13,13 @@ SOURCES = [
     "blocks = sliders.explore_blocks()\nblocks",
     "sliders.explore_models()",
     "sliders.explore_meaning()",
-    "sliders.explore_angle()",
     "draw_map(trace.trace(mha, sliders.tokens()))",
     "blocks.num_heads = 3",
     "try:\n    blocks.head = 4\nexcept Exception as error:\n    print(error)",
     "blocks.position",
     "blocks.num_heads = 6\nprint('below\\n' * 40)",
 ]
-PICTURES = 5
+PICTURES = 4
 UNSAVED = ".jp-Document.jp-mod-dirty, .lm-DockPanel .jp-mod-dirty"
 
 # Where the parts of each slider in sight stand, from the left and the top of the film.
@@ -46,14 +45,14 @@ def page(chromium, serve):
 def test_a_cell_moves_a_film_and_sees_it_moved(page):
     cells, film = page.locator(".jp-CodeCell"), page.locator(".film").first
     says = "head is 4: expected one of 0, 1, 2 where num_heads is 3"
-    expect(cells.nth(7)).to_contain_text(says)
-    expect(cells.nth(8)).to_contain_text("(3, 0)")
+    expect(cells.nth(6)).to_contain_text(says)
+    expect(cells.nth(7)).to_contain_text("(3, 0)")
     expect(film.locator("output")).to_have_text(["6", "0"])
     film.get_by_label("head", exact=True).press("End")
     expect(film.locator("output")).to_have_text(["6", "5"])
-    cells.nth(8).locator(".cm-content").click()
+    cells.nth(7).locator(".cm-content").click()
     page.keyboard.press("Control+Enter")
-    expect(cells.nth(8)).to_contain_text("(6, 5)")
+    expect(cells.nth(7)).to_contain_text("(6, 5)")
 
 
 def test_keys_save_and_go_from_slider_to_slider(page):

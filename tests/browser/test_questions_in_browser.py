@@ -1,6 +1,9 @@
 """The site's page of questions: answered by keyboard, with nothing wrong by axe."""
 
+import re
+
 import build_site
+import one_page
 import pytest
 from axe import check_axe
 from bank import make
@@ -62,3 +65,13 @@ def test_arrows_move_enter_chooses_and_other_numbers_come(opened):
     for scheme in "light", "dark":
         opened.emulate_media(color_scheme=scheme)
         check_axe(opened)
+
+
+def test_the_sheet_prints_on_one_page_and_fits_a_phone(chromium):
+    page = visit(chromium, 390, 844)
+    page.set_content(one_page.page())
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    check_axe(page)
+    for paper in ("A4", "Letter"):
+        assert len(re.findall(rb"/Type /Page\b(?!s)", page.pdf(format=paper))) == 1
+    page.context.close()

@@ -47,12 +47,10 @@ def bundles():
         pictures.draw_weights(weights[0], ["a", "dog", "runs"], head=0),
         pictures.draw_blocks(),
         pictures.draw_vectors([pictures.Arrow("key", (3, 1), "strong")], "A vector"),
-        pictures.draw_running(torch.tensor([1.0, 3, 2]), x.tensor[:, :2], size=2, block=0),
         draw_saturation({d: torch.linspace(-d, d, 8) for d in (1, 4, 16)}, "Steep"),
         sliders.explore_blocks(),
         sliders.explore_stage("mask"),
         pictures.draw_arcs([pictures.Head(weights[0], 0)], ["a", "dog", "runs"]),
-        sliders.explore_angle(),
         sliders.explore_lever(torch.tensor([4.0, -2.4, 8.0, 0.8])),
     ]
     return [one._repr_mimebundle_() for one in drawn]

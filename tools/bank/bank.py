@@ -1,7 +1,8 @@
 """Make questions with four options: one from the class, three from classes with mistakes.
 
-KINDS holds the kinds of kinds.toml by name, WRITTEN the questions of understanding.toml, which have
-no numbers. make(kind, seed) returns a question; the same seed, the same question.
+KINDS has the kinds of questions in kinds.toml by name, and WRITTEN the questions of
+understanding.toml, which have no numbers. make(kind, seed) returns a question, and always the same
+one for the same seed.
 """
 
 import contextlib
@@ -27,16 +28,19 @@ BUILT = (
     "`MultiHeadAttention(d_in={d_in}, d_out={d_out}, context_length={context_length}, dropout=0.0, "
     "num_heads={num_heads})` gets x of shape ({b}, {num_tokens}, {d_in})."
 )
-OPTIONS, DRAWS, CHOICES = 4, 30, 40
-# b, num_tokens, d_in, num_heads, head_dim; of letters all are drawn, of a row the tokens.
+OPTIONS = 4
+DRAWS, CHOICES = 30, 40  # how often to draw numbers, and sets of mistakes, until all options differ
+# (b, num_tokens, d_in, num_heads, head_dim) by the name of the sizes in kinds.toml. A row gets a
+# random num_tokens, and "letters", which are not listed here, get five random sizes.
 SIZES = {
     "small": (1, 3, 3, 2, 2),
     "wide": (1, 4, 3, 2, 3),
     "square": (1, 3, 2, 1, 2),
     "row": (1, 0, 5, 2, 3),
 }
-OTHER_LINE, OTHER_SLIP = "That line gives something else here. ", "That comes of another slip. "
-MOST = 12  # the largest number in a table that is given
+OTHER_LINE = "That line gives a different result here. "
+OTHER_SLIP = "That is the result of a different mistake. "
+MOST = 12  # the largest number in a table that a question shows
 TWINS = {"queries": ("keys", "values"), "W_query": ("W_key", "W_value")}
 
 
@@ -46,7 +50,7 @@ def read(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Kind:
-    """Hold one kind of question, as kinds.toml describes it."""
+    """Hold one kind of question; kinds.toml says what its fields mean."""
 
     name: str
     ask: str
@@ -67,7 +71,7 @@ class Option:
 
     text: str
     why: str
-    mistake: str = ""  # of the catalogue, that it is computed with
+    mistake: str = ""  # name of the mistake with which the option was computed
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class Drawn(Case):
 
 
 def explained(name: str) -> str:
-    """Return a sentence about a mistake, and why it matters."""
+    """Return a sentence that describes a mistake, and one that says why it matters."""
     return f"{MISTAKES[name].sentence} {MISTAKES[name].why}"
 
 
@@ -135,19 +139,20 @@ def make(name: str, seed: int, slips: int | None = None) -> Question:
     """Make a question.
 
     Args:
-        name: of its kind, or of a question of understanding, whose options alone a seed moves.
-        seed: of its numbers, and of the order of its options.
-        slips: of the mistakes in it, seed unless given.
+        name: the name of a kind, or of a question of understanding.
+        seed: seeds the numbers and the order of the options. A question of understanding has no
+            numbers.
+        slips: seeds the choice of mistakes; seed unless given.
 
     Raises:
         KeyError: there is no such kind.
-        ValueError: of all that was drawn nothing gave four different options.
+        ValueError: none of the draws gave four different options.
     """
     draw = random.Random(f"{name} {seed}")
     if name in WRITTEN:
-        told = WRITTEN[name]
-        options = [Option(*parts) for parts in (told["right"], *told["wrong"])]
-        return shuffled(name, seed, told["ask"], options, draw)
+        entry = WRITTEN[name]
+        options = [Option(*parts) for parts in (entry["right"], *entry["wrong"])]
+        return shuffled(name, seed, entry["ask"], options, draw)
     kind, slips = KINDS[name], seed if slips is None else slips
     for subject, others in choices(kind, random.Random(f"{name} {slips}")):
         for _ in range(DRAWS):
@@ -164,8 +169,8 @@ def make(name: str, seed: int, slips: int | None = None) -> Question:
 def as_printed(kind: Kind) -> Iterator[None]:
     """Round the attention weights to two decimals while the block runs, if a question prints them.
 
-    A learner computes with the printed weights, so the class has to as well. All weights pass
-    through its dropout, which is 0 here: that is where they are rounded.
+    A learner computes with the printed weights, so the class has to as well. A hook rounds them
+    after the class's dropout layer, because all weights pass through it and its probability is 0.
     """
 
     def rounded(module: nn.Module, given: tuple, weights: torch.Tensor) -> torch.Tensor | None:
@@ -179,7 +184,7 @@ def as_printed(kind: Kind) -> Iterator[None]:
 
 
 def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
-    """Yield pairs to try: mistakes of the question, and mistakes of its wrong options."""
+    """Yield pairs to try: the mistake in the question, and the mistakes of its wrong options."""
     for _ in range(CHOICES):
         subject = draw.choice(kind.subjects)
         others = [mistake for mistake in kind.mistakes if mistake != subject]
@@ -187,7 +192,7 @@ def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
 
 
 def drawn(kind: Kind, draw: random.Random) -> Drawn | None:
-    """Draw sizes and numbers; return None if two sizes could be confused."""
+    """Draw a case; return None if two of its sizes are equal where they must differ."""
     letters = draw.sample(range(2, 10), 5)
     pencil = SIZES.get(kind.sizes, letters)
     b, num_tokens, d_in, num_heads, head_dim = pencil
@@ -215,9 +220,9 @@ def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list
     if len({*map(coarse, seen)}) < OPTIONS:
         return None
     because = explained(subject) if subject else filled(kind.because, case)
-    beside = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
-    told = [because, *(beside + explained(name) for name in others)]
-    return [Option(*parts) for parts in zip(seen, told, (subject, *others), strict=True)]
+    start = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
+    feedback = [because, *(start + explained(name) for name in others)]
+    return [Option(*parts) for parts in zip(seen, feedback, (subject, *others), strict=True)]
 
 
 def coarse(text: str) -> str:
@@ -233,9 +238,12 @@ def readable(at: str, case: Drawn) -> bool:
 
 
 def code(name: str, lines: Iterable[str] = ()) -> str:
-    """Return lines of the class as they stand with a mistake; those that it changes unless named.
+    """Return lines of the class as a mistake makes them.
 
-    What is done to queries, keys and values alike is shown of the queries.
+    Args:
+        name: the mistake, or "" for the right class.
+        lines: names of the lines to return; those that the mistake changes unless given. Lines
+            that do the same to queries, keys and values are returned for the queries only.
     """
     edits = MISTAKES[name].edits if name else {}
     names = [*(lines or edits)]
@@ -256,7 +264,7 @@ def text_of(kind: Kind, case: Drawn, subject: str) -> str:
 
 
 def given(at: str, case: Drawn) -> str:
-    """Return a table of what the right class has there, with its name."""
+    """Return a recorded tensor or a parameter of the right class as a table, with its name."""
     where, *head = at.split()
     called = where if where.endswith((".weight", ".bias")) else where.partition(".")[2]
     called += f", head {head[0]}" if head else ""

@@ -67,7 +67,7 @@ def package(path: Path, questions: list[Question], title: str) -> None:
         files[f"items/{question.name}.xml"] = written("item", question=question)
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
-            whole = zipfile.ZipInfo(name)  # no time of writing: the same seed, the same file
+            whole = zipfile.ZipInfo(name)  # has no time, so the same seed writes the same bytes
             archive.writestr(whole, content, zipfile.ZIP_DEFLATED)
 
 
@@ -79,17 +79,17 @@ def sheet(title: str, questions: Iterable[Question]) -> str:
 
 
 def key(title: str, tests: dict[str, list[Question]]) -> str:
-    """Return the key of tests: right letters, what each question shows, and each option."""
+    """Return the key of some tests: right letters, what a question reveals, and all feedback."""
     answers = []
     for both in zip(*tests.values(), strict=True):
         asked = [*zip(tests, both, strict=True)]
         right = ", ".join(f"{test} {'ABCD'[question.right]}" for test, question in asked)
-        said: dict[str, list[str]] = {}
+        feedback: dict[str, list[str]] = {}
         for test, question in asked:
             for place, option in enumerate(question.options):
                 if place != question.right:
-                    said.setdefault(option.why, []).append(f"{test} {'ABCD'[place]}")
-        answers.append((right, both[0].tells, said))
+                    feedback.setdefault(option.why, []).append(f"{test} {'ABCD'[place]}")
+        answers.append((right, both[0].tells, feedback))
     return written("paper", title=title, questions=(), answers=answers)
 
 

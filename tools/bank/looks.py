@@ -1,4 +1,4 @@
-"""Return, as text, what a question shows of a class that ran."""
+"""Turn what a class has computed into the texts that questions show: tables, shapes, sums."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,13 @@ from eleven_steps.checks.reference import Scene, run_reference
 
 
 def look(show: str, case, names: Sequence[str]) -> str:
-    """Return the text that `show` names, of the class with these mistakes."""
+    """Run the class with some mistakes, and return what `show` names as text.
+
+    Args:
+        show: the name of a function of this module, then its arguments, "table scores.scores 1".
+        case: the sizes and numbers to run with.
+        names: mistakes of the catalogue; none for the right class.
+    """
     what, *at = show.split()
     scene = run_reference(case, *names)
     needed = at[0].partition(".")[0] if at else NEEDS.get(what)
@@ -58,7 +64,7 @@ def number(value: float, whole: bool = False) -> str:
 
 
 def cell(scene: Scene, at: str, row: str = "") -> str:
-    """Return the first number of a row; by default of the row that the case draws."""
+    """Return the first number of a row, which is the case's own row unless given."""
     value = grid(scene, at)[int(row or scene.case.row), 0]
     return number(value.item(), bool(value.isfinite() and value == value.round()))
 
@@ -69,12 +75,13 @@ def sums(scene: Scene) -> str:
 
 
 def sees(scene: Scene) -> str:
+    """Return for each token the keys to which head 0 gives a weight that is not 0."""
     rows = grid(scene, "softmax.weights").tolist()
     seen = [", ".join(str(key) for key, weight in enumerate(row) if weight) for row in rows]
-    said = [
+    texts = [
         "NaN" if row[0] != row[0] else keys or "none" for row, keys in zip(rows, seen, strict=True)
     ]
-    return "\n".join(f"token {token}: {keys}" for token, keys in enumerate(said))
+    return "\n".join(f"token {token}: {keys}" for token, keys in enumerate(texts))
 
 
 def changed(scene: Scene) -> str:

@@ -2,10 +2,11 @@
 
 Usage: make questions, or: python tools/bank/write_bank.py [--seed 0] [--variants 10]
 
-moodle.xml has a category for each kind. qti/ has a zip for each step, as Canvas imports it: a quiz
-that draws one variant of each kind. pre-test and post-test are equal in kind and in the mistakes of
-their options, and differ in numbers; each comes for Moodle, for Canvas and for paper, with one key.
-The same seed gives the same files.
+moodle.xml has a category for each kind. qti/ has a zip for each step, which Canvas imports as a
+quiz that draws one variant of each kind. pre-test and post-test ask the same kinds of questions
+with wrong options from the same mistakes, but with different numbers. Each test is written for
+Moodle, for Canvas and for paper, and key.html has the answers to both. The same seed gives the same
+files.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from helpers.trace import STEPS
 
 ROOT = Path(__file__).parents[2]
 TOP = "Eleven Steps"
-MOST = 900  # variants of a kind; the seeds after them are the tests'
+MOST = 900  # variants of a kind; the two seeds after them belong to the tests
 TESTS = {"pre-test": MOST, "post-test": MOST + 1}
 ORDER = {step: place for place, step in enumerate((*STEPS, "class"))}
 
@@ -43,7 +44,7 @@ def bank(seed: int, variants: int) -> list[Question]:
 
 
 def by_step(variants: int = 3) -> dict[str, list[list[Question]]]:
-    """Return the questions of the site's page: by heading, variants of each kind."""
+    """Return the questions of the site's page: for each heading, the variants of each kind."""
     found: dict[str, list[list[Question]]] = {}
     for name, some in groupby(bank(0, variants), key=lambda question: question.kind):
         step = step_of(name)
@@ -53,7 +54,7 @@ def by_step(variants: int = 3) -> dict[str, list[list[Question]]]:
 
 
 def tests(seed: int) -> dict[str, list[Question]]:
-    """Return the pre- and the post-test: the kinds that tell something of a learner."""
+    """Return the pre-test and the post-test, which ask the kinds whose answers reveal a mistake."""
     first = seed * (MOST + len(TESTS))
     asked = [name for name in names() if name in KINDS and KINDS[name].tells]
     return {
@@ -64,8 +65,10 @@ def tests(seed: int) -> dict[str, list[Question]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seed", type=int, default=0, help="of all numbers (%(default)s)")
-    parser.add_argument("--variants", type=int, default=10, help="of each kind (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all numbers (%(default)s)")
+    parser.add_argument(
+        "--variants", type=int, default=10, help="number of variants of each kind (%(default)s)"
+    )
     parser.add_argument("--to", type=Path, default=ROOT / "questions", metavar="FOLDER")
     options = parser.parse_args()
     if not 1 <= options.variants <= MOST:

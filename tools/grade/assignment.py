@@ -6,9 +6,9 @@ Usage: make assignment, or: python tools/grade/assignment.py [--folder assignmen
        make assignment-otter, or: python tools/grade/assignment.py --otter
        [--folder assignment_otter] [NOTEBOOK ...]
 
-Our check is the only test of an exercise, and fails with the sentence that it says, so that their
-feedback is the course's. Unlike tools/grade/grade.py, both run what students hand in beside the
-answers, and believe it.
+The only test of an exercise is the course's own check, and it fails with the message of the check,
+so that students get the same feedback. Unlike tools/grade/grade.py, both graders run submissions in
+the same process as the answers, and believe them.
 
 For nbgrader the folder is a course, and may hold many assignments. source/NAME holds the notebooks
 with their exercises, each with its solution and, after it, a locked cell with its test.
@@ -45,14 +45,14 @@ from results import BY_STEPS, possible
 
 NAME = "eleven_steps"
 CHECKED = re.compile(r"\bcheck\(\s*f?[\"']")
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # as nbgrader marks what it takes out
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"  # nbgrader removes what is between them
 OTTERS = "# BEGIN SOLUTION NO PROMPT", "# END SOLUTION"
 TEXTS = tomllib.loads(Path(__file__).with_name("assignment.toml").read_text("utf-8"))
-SHEET = "sheet"  # the tag of what holds for the numbers of the sheet alone
+SHEET = "sheet"  # the tag of cells that are about the numbers of the published sheet
 PARTS = "pyproject.toml", "README.md", "LICENSE", "LICENSE-texts", "helpers", "eleven_steps", "data"
 
 
-# What a notebook asks, and what solves it
+# Exercises of a notebook, and their solutions
 
 
 def asked(cell: NotebookNode) -> tuple[str, str, int] | None:
@@ -103,7 +103,7 @@ def with_exercises(paths: Iterable[Path]) -> dict[Path, NotebookNode]:
 
 
 def rewritten(notebook: NotebookNode, written: Callable) -> list[NotebookNode]:
-    """Return its cells without outputs; written makes cells of what asks and what solves it."""
+    """Return the cells without outputs; written turns an exercise and its solutions into cells."""
     cells = [new_code_cell(TEXTS["progress"])]
     for number, cell in enumerate(notebook.cells):
         if "solution" in cell.metadata.get("tags", []):
@@ -144,7 +144,7 @@ def called(identifier: str, kind: str) -> str:
 
 
 def test_of(identifier: str, name: str) -> str:
-    """Return nbgrader's test of an exercise; what a class of some right steps ends in is points."""
+    """Return nbgrader's test of an exercise; a class gets a point for each of its right steps."""
     said = TEXTS["said"].format(identifier=identifier, name=name, names="globals()")
     if identifier.startswith(BY_STEPS):
         said += "print(said)\nassert said.reached, said.message\nsaid.reached"
@@ -171,11 +171,11 @@ def identifiers(cells: list[NotebookNode]) -> list[str]:
 
 
 def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> NotebookNode:
-    """Return what nbgrader releases with one student's numbers, and without the sheet's."""
+    """Return nbgrader's release with one student's numbers in place of those of the sheet."""
     copy = nbformat.from_dict(notebook)
     instead = own(name, login, identifiers(copy.cells))
-    told = TEXTS["whose"].format(which=", ".join(instead), name=whose)
-    cells = [new_markdown_cell(told)] * bool(instead)
+    heading = TEXTS["whose"].format(which=", ".join(instead), name=whose)
+    cells = [new_markdown_cell(heading)] * bool(instead)
     for cell in copy.cells:
         question = asked(cell)
         if question and question[0] in instead:
@@ -192,8 +192,8 @@ def with_own(notebook: NotebookNode, name: str, login: str, whose: str) -> Noteb
 
 def nbgrader(folder: Path, *words: str) -> int:
     """Run a command of nbgrader in a course, with this Python's folder of commands on PATH."""
-    beside = str(Path(sys.executable).parent)
-    path = {"PATH": os.pathsep.join([beside, os.environ.get("PATH", "")])}
+    commands = str(Path(sys.executable).parent)
+    path = {"PATH": os.pathsep.join([commands, os.environ.get("PATH", "")])}
     command = [sys.executable, "-m", "nbgrader", *words]
     return subprocess.run(command, cwd=folder, env=os.environ | path).returncode
 
@@ -278,7 +278,7 @@ def for_otter(asking: dict[Path, NotebookNode], top: Path) -> None:
 
     lines = (NOTEBOOKS.parent / "requirements.txt").read_text("utf-8").splitlines()
     pinned = [line for line in lines if "==" in line and not line.startswith("jupyter")]
-    # What Gradescope installs is what notebooks import, and the course from beside the tests.
+    # Gradescope installs what notebooks import, and the course from the wheel next to the tests.
     about = {"python": ".".join(map(str, sys.version_info[:2])), "requirements": ", ".join(pinned)}
     template = Path(__file__).with_name("otter_config.yaml").read_text("utf-8")
     with tempfile.TemporaryDirectory() as place:

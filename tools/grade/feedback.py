@@ -1,7 +1,7 @@
-"""Write for each student a page of feedback: their answers, what `check` says of them, and points.
+"""Write a page of feedback for each student: their answers, the messages of `check`, and points.
 
-A page is one file that loads nothing. It has no solution: the course's are not in it, and of a
-notebook whose tags are lost the cells that hand nothing in are left out.
+A page is one file that loads nothing. It never has a solution, because it only quotes cells that
+hand an answer to `check`, and the course's solutions do not count as such.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from results import Result, course_exercises
 from eleven_steps.checks.asking.failures import visible
 
 LONGEST = 10_000  # characters of an answer; the class of notebook 13 has 1500
-NOT_COUNTED = "record=False"  # what the course's solutions say to check, and nbgrader's tests
+NOT_COUNTED = "record=False"  # an argument of check in the solutions and in nbgrader's tests
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
     autoescape=True,
@@ -60,7 +60,7 @@ def pages(
             possible=sum(result.possible for result in results),
             site=site and site.rstrip("/") + "/",
         )
-        # No two students share a file, and no name leads out of the folder or is too long.
+        # The name is quoted, so that no two students share a file and none is out of the folder.
         file = quote(student, safe=" @+,")
         yield f"{file if len(file) < 200 else sha256(file.encode()).hexdigest()}.html", content
 

@@ -1,33 +1,32 @@
-"""Grade submitted notebooks: which exercises are right, and what is wrong with the others.
+"""Grade submitted notebooks: say which exercises are right, and find the mistakes in the others.
 
 Usage: python tools/grade/grade.py FOLDER --json out.json [--csv out.csv]
 
-FOLDER, or a zip file, holds a folder for each student with notebooks in it, at any depth, or files
-named STUDENT__NOTEBOOK.ipynb, or what Canvas or Moodle hand out as it comes; zip files in it are
-opened. With --roster LOGINS.csv (login, name, id; or as Canvas or Moodle exports it) students are
-called by their logins, and all on it get results. A second --roster, Moodle's grading worksheet or
-Canvas's report of late assignments, says how late they were.
+FOLDER is a folder or a zip file. It holds a folder of notebooks for each student, or files named
+STUDENT__NOTEBOOK.ipynb, or the downloads of Canvas or Moodle as they are. Zip files in it are
+opened. With --roster LOGINS.csv (columns login, name and id, or an export of Canvas or Moodle) the
+results name students by their logins, and everybody on the roster gets results.
 
-There is one result for each student and exercise: of the notebooks that at least half of those who
-handed in anything worked in, or of the notebooks and exercises that --exercises names. Of several
-notebooks with an exercise the newest with an answer counts, and the result says which. With
+There is one result for each student and exercise. The exercises are those that --exercises names,
+or else those of each notebook that at least half of the students worked in. If several notebooks of
+a student have an exercise, the newest with an answer counts, and the result names it. With
 --own-numbers NAME exercises are judged by the numbers that `make assignment` gave each student in
-the assignment of that name. With --feedback FOLDER each student gets a page there, one file that
-can be mailed: answers, messages, points; with --site it links the course's pages.
+the assignment of that name. --feedback FOLDER writes a page for each student with answers, messages
+and points, as a single file that can be mailed; with --site it links to the course's pages.
 
-Nothing that a notebook stores or prints is believed. Its cells, solutions aside, run in order in a
-process that knows no answer, shut in by bubblewrap (Linux; Debian and Ubuntu: apt install
-bubblewrap): it sees the system's programs, this Python and the course without its answers, can
-write to one empty folder in memory, and reaches no network. Whatever it hands to `check` is judged
-in another process: that sends inputs, and reads what comes back as plain data. Where a function or
-a class is wrong, the cells then run once more, shut in with the whole course, to find the line:
-that changes what is said, and no verdict or point. At a limit a notebook is ended with all that it
-started; what takes too long costs its own exercise, and the notebook runs again without it. Results
-are written when everything has ended.
+The grader believes nothing that a notebook stores or prints. Its cells, except solutions, run in
+order in a sandbox (bubblewrap, on Linux; apt install bubblewrap on Debian and Ubuntu). The sandbox
+has the system's programs, this Python and the course without its answers. It can write to one empty
+folder in memory and has no network. A second process judges each answer: it sends inputs, and reads
+the results as plain data. If a function or a class is wrong, the cells run once more in a sandbox
+that has the whole course, to find the line. This can change a message, but no verdict and no
+points. A notebook that exceeds a limit is ended with all processes that it started. An answer that
+takes too long costs its own exercise only, because the notebook runs again without it. Results are
+written at the end.
 
-Where bubblewrap cannot, the grader says so and stops; with --trusted it goes on and limits time and
-memory, and submissions can do whatever you can do. That an answer is the student's own work, no
-grader can tell, and a class that looks whether it is being graded sees that it is.
+If bubblewrap does not work, the grader reports it and stops. With --trusted it goes on, but limits
+time and memory only, so that submissions can do everything that you can do. No grader can know
+whether an answer is the student's own work, and a class can find out that it is being graded.
 """
 
 import argparse
@@ -82,7 +81,7 @@ def grade(
 
 @contextlib.contextmanager
 def workers(number: int, memory: int) -> Iterator[Callable]:
-    """Provide a map over several threads, each with its own judging process."""
+    """Provide a function like map that works in several threads, each with a judging process."""
     mine, judges = threading.local(), []
 
     def begin() -> None:
@@ -109,7 +108,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--csv", type=Path, help="where to write them as a table")
     parser.add_argument("--feedback", type=Path, help="a folder for a page for each student")
     parser.add_argument("--site", metavar="ADDRESS", default="", help="which these pages link")
-    parser.add_argument("--roster", type=Path, action="append", help="a table of who takes part")
+    parser.add_argument("--roster", type=Path, help="a table of who takes part")
     parser.add_argument("--own-numbers", metavar="NAME", help="as make assignment gave them out")
     parser.add_argument("--exercises", nargs="+", metavar="NAME", help="notebooks, or exercises")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="at a time")
@@ -127,7 +126,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         if name not in {*course_exercises()} | {*course_exercises().values()}:
             parser.error(f"{name} is neither an exercise nor a notebook that has any")
     try:
-        roster = Roster.read(*options.roster) if options.roster else Roster()
+        roster = Roster.read(options.roster) if options.roster else Roster()
     except (OSError, ValueError) as error:
         parser.error(str(error))
     options.every, unread = submissions(options.folder, roster)
@@ -140,8 +139,8 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
             for submitted in options.every
         ]
     for name in unread:
-        said = f"not read, since it is no notebook and names no student: {visible(name)}"
-        print(said, file=sys.stderr)
+        unknown = f"not read, because it is not a notebook and names no student: {visible(name)}"
+        print(unknown, file=sys.stderr)
     logins = {person.login for person in roster.people}
     students = {submitted.student for submitted in options.every}
     for name in sorted(students - logins if logins else ()):
@@ -150,7 +149,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Grade a folder; return 0 once it is done, whatever the grades, 2 if nothing isolates."""
+    """Grade a folder; return 0 when all is graded, or 2 if there is no isolation."""
     options = read_options(arguments)
     outs = [path for path in (options.json, options.csv) if path]
     hidden = (options.folder, *(path.absolute().parent for path in outs), NOTEBOOKS)
@@ -180,9 +179,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def notebooks_asked(every: list[Submission]) -> list[str]:
-    """Return the notebooks that at least half of those with any worked in; say which are left out.
+    """Return the notebooks that at least half of the students handed in; print those left out.
 
-    One that few hand in was not asked for, and must not raise the total of all the others.
+    A notebook that only a few hand in was not assigned, so it must not raise everybody's total.
     """
     handed_in: dict[str, set[str]] = {}
     for submitted in every:

@@ -36,7 +36,7 @@ class Limits:
 
 @dataclass
 class Run:
-    """Hold the state of a run: answers, cells that raised or were stopped, the end."""
+    """Hold the state of a run: its verdicts, and the cells and answers that were stopped."""
 
     said: dict[str, Verdict] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)  # exercises whose answer is code that was run
@@ -54,7 +54,7 @@ class Run:
 class Grader:
     """Run notebooks, one at a time, and have their answers judged."""
 
-    isolation: Isolation  # what shuts a notebook in
+    isolation: Isolation  # of the sandboxes that notebooks run in
     course: Path  # the folder that copy_course made, without answers
     whole: Path  # the folder with answers, in which places are searched
     limits: Limits  # for all runs of a notebook together
@@ -180,8 +180,8 @@ class Grader:
 def with_place(verdict: Verdict, fact: dict) -> Verdict:
     """Return a verdict with line and texts of the place that the second sandbox reports.
 
-    The fact may be forged. It changes no kind, mistake or point. It adds a line, and unless the
-    mistake has a name its rows take the place of those that the verdict has.
+    The fact may be forged, so it changes neither the kind of the verdict nor its mistake and
+    points. It adds a line and, unless the mistake has a name, replaces the texts of the verdict.
     """
     line, texts = fact.get("line"), {name: fact.get(name) for name in PLACE}
     plain = type(line) is int and all(type(text) is str for text in texts.values())
@@ -192,7 +192,7 @@ def with_place(verdict: Verdict, fact: dict) -> Verdict:
 
 
 def what_is_said(submitted: Submission, done: Run, identifier: str) -> Verdict:
-    """Return the message for one exercise, or the reason why there is none."""
+    """Return the verdict on one exercise, or a verdict that says why there is none."""
     for known in done.stopped, done.said:
         if identifier in known:
             return known[identifier]

@@ -2,11 +2,11 @@
 
 Usage: python tools/grade/gradebook.py results.json --canvas canvas.csv --moodle moodle.csv
 
-One row a student, one column a notebook of the course: the points of its exercises, for Moodle in
-percent; no grade, rather than 0, where the notebook was not handed in. Canvas reads a login as SIS
-Login ID and a number as ID, Moodle a login as username: see --roster of the grader. Canvas wants a
-row of possible points as well. Moodle takes no table with a name that it does not know, so who has
-no login is left out of its, and named.
+The tables have a row for each student and a column for each notebook, with the points of its
+exercises (for Moodle in percent), or no grade if the notebook was not handed in. Canvas reads the
+login as SIS Login ID and the number as ID, and Moodle the login as username: see --roster of the
+grader. Canvas also needs a row of possible points. Moodle refuses a table with a name that it does
+not know, so students without a login are left out of its table and printed.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def moodle_rows(most: dict, reached: dict, people: dict) -> Iterator[list]:
 
 
 def percent(reached: int | str, most: int) -> float | str:
-    """Return points as a share from 0 to 100, or what says that there are none."""
+    """Return points as a share from 0 to 100, or the mark for no grade."""
     return NO_GRADE if reached == "" else round(100 * reached / most, 2)
 
 

@@ -1,4 +1,4 @@
-"""Read what students hand in: a folder for each, or files by name; zip files are opened."""
+"""Read submissions: a folder for each student, or files named by student, also in zip files."""
 
 import io
 import json
@@ -10,16 +10,13 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path, PurePosixPath
 
-import nbformat
 from course import COURSE
 from match_students import Person, Roster, person_of
 
 LARGEST_FILE = 30_000_000  # most bytes read of an unpacked file
 LARGEST_CODE = 10_000_000  # characters in the code cells of a notebook
-LARGEST_OLD = 2_000_000  # of an old format without outputs: nbformat takes 200 times as much memory
 MOST_FILES = 1000  # in a zip file
 DEEPEST = 20  # folders in folders
 ZIPPED = 2  # zip files in zip files
@@ -32,7 +29,7 @@ LEFT = {"__MACOSX", ".ipynb_checkpoints", ".DS_Store", "Thumbs.db", "desktop.ini
 class Submission:
     """Hold a notebook that a student handed in: its code cells, or why it cannot be read.
 
-    Without a notebook's name, it says that the student handed in none.
+    If the student handed in none, the notebook's name is "".
     """
 
     student: str
@@ -41,7 +38,7 @@ class Submission:
     broken: str = ""
     changed: int = 0  # time of the last change, in seconds of time.time
     person: Person = field(default_factory=Person)
-    own: Mapping[str, str] = field(default_factory=dict)  # the exercises asked instead
+    own: Mapping[str, str] = field(default_factory=dict)  # exercises with the student's own numbers
 
     @property
     def exercises(self) -> dict[str, int]:
@@ -74,14 +71,17 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         roster: who takes the course; each gets a submission.
 
     Returns:
-        The submissions, and the names of files that are no notebook and say no student.
+        The submissions, and the names of files that are not notebooks and name no student.
     """
     roster, unread = roster or Roster(), []
     found: dict[str, list[Submission]] = {}
     for person in roster.people:
         found[person.login] = [Submission(person.login, "", person=person)]
     for name, files, alone in top_level_entries(folder):
-        told, notebooks = person_of(name, alone), [file for file in files if is_notebook(file.name)]
+        person, notebooks = (
+            person_of(name, alone),
+            [file for file in files if is_notebook(file.name)],
+        )
         says_whom = "__" in name or name.endswith(".zip") or person_of(name, True).name
         if name in LEFT or alone and not notebooks and not says_whom:
             unread.append(name)
@@ -89,7 +89,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
         # 05_scores.py is reported, unless 05_scores.ipynb is there too.
         known = {"", *(called(file.name) for file in notebooks)}
         notebooks += [file for file in files if called(file.name) not in known]
-        student, person = roster.student(told)
+        student, person = roster.student(person)
         mine = found.setdefault(student, [])
         mine += [submission(student, person, file) for file in notebooks]
         if not mine:
@@ -184,8 +184,6 @@ def read_cells(content: bytes) -> Iterator[str]:
         content = json.loads(content)
     except (ValueError, RecursionError):
         raise Broken("is not JSON: it may be cut off") from None
-    if isinstance(content, dict) and "worksheets" in content:
-        content = upgraded(content)
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
         raise Broken("is not a notebook of format 4: it has no list of cells")
@@ -200,19 +198,6 @@ def read_cells(content: bytes) -> Iterator[str]:
             left -= len(code)
             if left < 0:
                 raise Broken(f"has more than {LARGEST_CODE // 1_000_000} MB of code")
-
-
-def upgraded(content: dict) -> dict:
-    """Return a notebook of format 3, whose cells are in worksheets, as one of format 4."""
-    try:
-        for cell in chain.from_iterable(sheet["cells"] for sheet in content["worksheets"]):
-            if "outputs" in cell:
-                cell["outputs"] = []
-        if len(json.dumps(content)) <= LARGEST_OLD:
-            return nbformat.convert(nbformat.from_dict(content), 4)
-    except Exception:  # malformed notebooks raise errors of any kind
-        raise Broken("is of an old format that cannot be read") from None
-    raise Broken(f"is of an old format and larger than {LARGEST_OLD // 1_000_000} MB")
 
 
 def tags_of(cell: dict) -> list:

@@ -1,7 +1,7 @@
 """Judge answers in a separate process, so that a forged answer costs only one exercise.
 
-What comes out of a sandbox is read here and nowhere else, within a limit of memory and time. The
-grader only carries lines to and fro. A process that met anything odd is ended, and a new one begun.
+Only this process reads the output of a sandbox, within a limit of memory and time. The grader just
+passes lines on. If anything odd happens, the judging process is ended and a new one is started.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class StandIn:
     """Represent an answer in the sandbox: `check` asks this proxy, which asks by `carry`.
 
     Args:
-        carry: takes a line there and returns the one that comes back; raises where none does.
+        carry: sends a line to the sandbox and returns its reply; raises if there is none.
     """
 
     def __init__(self, carry: Callable[[bytes], bytes]):
@@ -53,13 +53,13 @@ class StandIn:
     def ask(self, question: str, *arguments: Any) -> Any:
         """Return the reply of the answer, which may be forged.
 
-        A learner's test does not get the classes that it is tried on: it gets their constructors,
-        and asks back for what a forward computes.
+        A learner's test does not get the classes that it is tried on. It gets their constructors
+        only, and asks this process to compute each forward pass.
 
         Raises:
-            TimeoutError: the answer has had its seconds.
-            EOFError: the process is gone.
-            ValueError: what came is no reply.
+            TimeoutError: the answer has used all its time.
+            EOFError: the process has ended.
+            ValueError: the line that it sent is not a reply.
         """
         self.ran |= question in RUNS
         sources = arguments[0] if question == "verdicts" else []
@@ -77,7 +77,7 @@ class StandIn:
         return attempt(lambda: decode(fact["reply"]))
 
     def tell(self, question: dict) -> dict:
-        """Send one line to the sandbox, and return the content of the line that comes back."""
+        """Send one line to the sandbox, and return the content of its reply."""
         if self.failed:
             raise self.failed
         try:
@@ -142,14 +142,15 @@ def judged(identifier: str, carry: Callable[[bytes], bytes]) -> dict:
     """Judge an answer in the sandbox with `check`.
 
     Returns:
-        As plain data the verdict, what the problem starts from, and whether the answer was late,
-        what came was no reply, anything was odd, and a function or a class ran.
+        As plain data: the verdict ("said"), the numbers of the problem ("start"), and whether the
+        answer was late, sent something that is not a reply ("noisy"), made the check itself fail
+        ("odd"), and ran a function or a class ("ran").
     """
     asked, start, verdict = StandIn(carry), {}, Verdict("failed")
     with contextlib.suppress(BaseException):  # forged data may be odd in any way, and too slow
         verdict = check(identifier, asked, record=False)
         start = start_of(verdict)
-    odd = verdict.kind == "failed"  # only what is forged brings the check itself to fail
+    odd = verdict.kind == "failed"  # only forged data make the check itself fail
     said = as_fields(Verdict("type", ODD) if odd else verdict)
     found = {"late": asked.late, "noisy": asked.noisy, "odd": odd, "ran": asked.ran}
     return {"said": said, "start": start} | found
@@ -174,10 +175,10 @@ def start_of(verdict: Verdict) -> dict:
 def work_through(pipe: Any, memory: int) -> None:
     """Judge one answer after the other, until the pipe is closed.
 
-    On the pipe come identifiers, each followed by the replies to what is asked.
+    The pipe brings identifiers of exercises, each followed by the replies to our questions.
     """
     torch.set_num_threads(1)
-    with contextlib.suppress(OSError):  # where the system does not tell what is in use
+    with contextlib.suppress(OSError):  # if the system does not report the memory in use
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + memory  # in addition to the memory in use now
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -208,8 +209,8 @@ class Judge:
     def judge(self, identifier: str, box: Sandbox, seconds: float, asked: bool = True) -> dict:
         """Return the result of `judged` for an answer; raise Lost if the sandbox has ended.
 
-        seconds: that the sandbox may take for each reply. asked: whether the answer is asked at
-        all; else only what the problem starts from.
+        seconds: how long the sandbox may take for each reply. asked: whether to judge the answer;
+        otherwise only the numbers of the problem are returned.
         """
         said = as_fields(Verdict("type", ODD))
         lost, content = None, {"said": said, "late": False, "odd": True, "ran": False}
@@ -233,7 +234,7 @@ class Judge:
         return content
 
     def begin(self) -> None:
-        """Start the process, unless it runs; raise OSError if it does not come up."""
+        """Start the process unless it is running; raise OSError if it does not start."""
         if self.process is not None:
             return
         spawn = multiprocessing.get_context("spawn")
@@ -245,10 +246,10 @@ class Judge:
             self.hear(START)
         except EOFError as error:
             self.close()
-            raise OSError("what judges does not start") from error
+            raise OSError("the judging process does not start") from error
 
     def hear(self, seconds: float) -> bytes:
-        """Read a line; raise EOFError where none comes after so many seconds of work."""
+        """Read a line; raise EOFError if there is none after so many seconds of work."""
         end = time.monotonic() + SHARED * seconds
         worked = work(self.process.pid) + seconds
         while not self.pipe.poll(LOOK):

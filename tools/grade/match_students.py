@@ -4,20 +4,19 @@ import csv
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 # lastfirst_USER_SUBMISSION_work.ipynb, late ones with a mark; Full Name_NUMBER_assignsubmission_...
 CANVAS = re.compile(r"(?P<name>[^_]+)(?P<late>_LATE)?_(?P<number>\d+)_\d+_.+")
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_\w+?(?:_.*)?")
 GROUP = re.compile(r"[^-]*[\s\d][^-]*-")  # before the name, where Moodle's assignment is of teams
-# A roster's columns: as somebody writes them, as Canvas exports a gradebook and New Analytics'
-# reports, and as Moodle exports its participants and an assignment's grading worksheet.
+# The names of a roster's columns, in lower case: as somebody writes them, as Canvas exports a
+# gradebook and a class roster, and as Moodle exports its participants.
 COLUMNS = {
     "login": ("login", "sis login id", "username", "email address", "email"),
     "name": ("name", "student", "student name", "full name"),
     "number": ("id", "student id"),
-    "participant": ("identifier",),
 }
 
 
@@ -28,9 +27,8 @@ class Person:
     login: str = ""  # what they are graded under
     name: str = ""  # first name first, or last name first with a comma
     number: str = ""  # that Canvas knows them by
-    label: str = ""  # what to call them of whom only a download tells
-    participant: str = ""  # the number that Moodle gives them in one assignment
-    late: str = ""  # how late they handed in, in the words of Canvas or Moodle
+    label: str = ""  # what to call a person who is known from a download only
+    late: str = ""  # "late" if Canvas marks what they handed in
 
 
 def plain(text: str) -> str:
@@ -43,7 +41,7 @@ def person_of(name: str, is_file: bool) -> Person:
     name = plain(name)
     if found := MOODLE.fullmatch(name):
         label = f"{found['name']}_{found['number']}"
-        return Person(name=found["name"], participant=found["number"], label=label)
+        return Person(name=found["name"], label=label)
     if found := CANVAS.fullmatch(name):
         label, late = f"{found['name']}_{found['number']}", "late" * bool(found["late"])
         return Person(name=found["name"], number=found["number"], label=label, late=late)
@@ -52,79 +50,50 @@ def person_of(name: str, is_file: bool) -> Person:
 
 
 def people_of(path: Path) -> Iterator[Person]:
-    """Yield those that a table names; comma, semicolon or tab stands between its columns."""
+    """Yield the people in a table, whose columns a comma, semicolon or tab separates."""
     lines = path.read_text("utf-8-sig").splitlines(keepends=True)
     separator = max(",;\t", key=(lines or [""])[0].count)
     for row in csv.DictReader(lines, delimiter=separator):
         if None in row:  # more cells than columns
             continue
-        told = {plain(name).lower(): plain(value or "") for name, value in row.items()}
+        cells = {plain(name).lower(): plain(value or "") for name, value in row.items()}
         known = {
-            what: next((told[name] for name in names if told.get(name)), "")
+            what: next((cells[name] for name in names if cells.get(name)), "")
             for what, names in COLUMNS.items()
         }
-        two = told.get("first name", ""), told.get("last name", "") or told.get("surname", "")
+        two = cells.get("first name", ""), cells.get("last name", "") or cells.get("surname", "")
         known["name"] = known["name"] or " ".join(two).strip()
-        known["participant"] = known["participant"].rpartition(" ")[2]  # "Participant 2214"
-        yield Person(**known, late=how_late(told))
-
-
-def how_late(row: dict[str, str]) -> str:
-    """Return how late a row of Moodle's worksheet or Canvas's report says a submission is."""
-    if row.get("submitted date"):
-        return f"late, on {row['submitted date']}"
-    parts = row.get("status", "").split(" - ")
-    return next((part for part in parts if part.endswith(" late")), "")
+        yield Person(**known)
 
 
 class Roster:
-    """Find the logins of a course by login, by Canvas's or Moodle's number, or by name."""
+    """Find the logins of a course by login, by Canvas's number, or by name."""
 
     def __init__(self, people: list[Person] = ()):
         self.people = list(people)
 
     @classmethod
-    def read(cls, path: Path, *more: Path) -> "Roster":
-        """Read a roster, and more about the same people from further tables."""
+    def read(cls, path: Path) -> "Roster":
+        """Read a table of the people who take the course."""
         people = {person.login: person for person in people_of(path) if person.login}
         if not people:
             raise ValueError(f"{path} has no column {', '.join(COLUMNS['login'])} with logins")
-        roster = cls(list(people.values()))
-        for table in more:
-            for told in people_of(table):
-                if known := roster.found(told):
-                    if known.late and told.late:
-                        raise ValueError(
-                            f"{table} has {known.name} twice: keep one assignment's rows"
-                        )
-                    kept = {what: text for what, text in asdict(known).items() if text}
-                    place = roster.people.index(known)
-                    roster.people[place] = Person(**asdict(told) | kept)
-        return roster
+        return cls(list(people.values()))
 
     def student(self, person: Person) -> tuple[str, Person]:
         """Return the login of a person, and everything known of them."""
         if found := self.found(person):
-            on_time = person.number and not person.late  # says Canvas; Moodle's names do not tell
-            return found.login, replace(found, late="" if on_time else found.late or person.late)
+            return found.login, replace(found, late=person.late)
         return person.login or person.label, person
 
     def found(self, person: Person) -> Person | None:
-        """Return the matching person of the roster, or None if nobody or more than one matches.
-
-        A participant's number is of one assignment: if there is a name as well, it has to match.
-        """
+        """Return the matching person of the roster, or None if nobody or more than one matches."""
         alone = GROUP.match(person.name)
         wanted = _letters(person.name)
         member = _letters(person.name[alone.end() :]) if alone else ""
         for fits in (
             lambda known: person.login and known.login.lower() == person.login.lower(),
             lambda known: person.number and known.number == person.number,
-            lambda known: (
-                person.participant
-                and known.participant == person.participant
-                and (not known.name or wanted in _orders(known.name))
-            ),
             lambda known: wanted and wanted in _orders(known.name),
             lambda known: member and member in _orders(known.name),
         ):
@@ -139,7 +108,7 @@ def _letters(name: str) -> str:
 
 
 def _orders(name: str) -> set[str]:
-    """A name's letters with the last name last, and first: Canvas writes "Doe, Jane"."""
+    """Return a name's letters with the last name last, and first: Canvas writes "Doe, Jane"."""
     last, comma, first = name.partition(",")
     words = [first, last] if comma else name.rsplit(maxsplit=1)
     return {_letters("".join(words)), _letters("".join(reversed(words)))}

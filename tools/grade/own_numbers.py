@@ -9,7 +9,7 @@ from zlib import crc32
 
 from eleven_steps.checks import check
 
-# What finds the seed where nbgrader runs a test: in the folder LOGIN/NAME.
+# Code that finds the seed where nbgrader runs a test, which is in the folder LOGIN/NAME.
 FOUND = """import zlib
 from pathlib import Path
 
@@ -18,7 +18,7 @@ seed = zlib.crc32(f"{Path.cwd().name}/{Path.cwd().parent.name}".encode())
 
 
 def own(name: str, login: str, exercises: Iterable[str]) -> dict[str, str]:
-    """Return what a student is asked in an assignment in place of exercises with own numbers."""
+    """Return the student's own exercise for each exercise that can have other numbers."""
     seed = crc32(f"{name}/{login}".encode())
     return {exercise: f"{exercise}.{seed}" for exercise in exercises if is_drawn(exercise)}
 
@@ -41,7 +41,7 @@ def for_one(exercise: str, asks: str, source: str) -> str:
 
 
 def cells_of(asks: str, name: str) -> tuple[str, str]:
-    """Return code that shows what is given, and code that asks for all parts under a name."""
+    """Return code that shows the given numbers, and code that asks for an answer with all parts."""
     problem = check(asks, record=False)
     sizes = "print(dict(problem.sizes))\n" if problem.sizes else ""
     shown = f'problem = check("{asks}")\n{sizes}draw_matrices(problem.given, "Given: your numbers")'

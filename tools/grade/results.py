@@ -13,9 +13,9 @@ from handed_in import Submission, called
 from eleven_steps.checks import check
 from eleven_steps.checks.verdict import MARKS, Verdict
 
-POINTS = {"your_class": 11, "by_hand": 2}  # one for each step; two for a sheet; else one
-BY_STEPS = "your_class"  # of which each step that is right counts
-# By the kind of a verdict; all else is an answer.
+POINTS = {"your_class": 11, "by_hand": 2}  # points by group of exercises; 1 for every other group
+BY_STEPS = "your_class"  # the group in which each right step of a class is a point
+# How much a notebook counts, by the kind of its verdict. Every other kind is an answer.
 RANKS = {"missing": 0, "broken": 1, "unfinished": 2, "other_numbers": 2}
 COPY = re.compile(r"\((\d+)\)\.ipynb$")
 
@@ -33,8 +33,8 @@ class Result:
     notebook: str
     points: int
     possible: int
-    late: str  # how late, in words; "" is on time
-    step: int | None  # the first wrong one of a class; None where none is known
+    late: str  # "late" if Canvas marks it so, else ""
+    step: int | None  # the first wrong step of a class, if it is known
 
 
 @functools.cache
@@ -71,16 +71,16 @@ def results(
         for name in exercises:
             ranked = (rank(submitted, said[name], name) for submitted, said in notebooks)
             _, said, taken = max(ranked, key=itemgetter(0))
-            told = said.passed, said.kind, said.mistake, said.message, taken.notebook
+            verdict = said.passed, said.kind, said.mistake, said.message, taken.notebook
             late = taken.person.late * (said.kind != "missing")
             step = None if said.kind in MARKS else said.step  # that is wrong, not reached
-            yield Result(student, name, *told, points(name, said), possible(name), late, step)
+            yield Result(student, name, *verdict, points(name, said), possible(name), late, step)
 
 
 def rank(submitted: Submission, said: Verdict, name: str) -> tuple[tuple, Verdict, Submission]:
     """Return how much a notebook counts for an exercise, the verdict, and the notebook.
 
-    What is wrong with a file that is another notebook is not told.
+    If a broken file is named after a different notebook, it counts as missing here.
     """
     if submitted.broken and called(submitted.notebook) not in ("", course_exercises().get(name)):
         said = Verdict("missing", "no notebook with this exercise is handed in.")

@@ -1,8 +1,8 @@
 """Start a process in a sandbox, exchange lines of JSON with it, and end all it started.
 
-Bubblewrap shuts it in: it sees the programs of the system, this Python and the course without its
-answers; no home, no other submission, no result. It can write to one empty folder in memory. It has
-no network.
+Bubblewrap isolates the process. It sees the programs of the system, this Python and the course
+without its answers, but no home folder, no other submission and no result. It can write to one
+empty folder in memory, and it has no network.
 """
 
 import compileall
@@ -68,13 +68,13 @@ class Isolation:
     """Describe what isolates a process."""
 
     shut_in: bool  # True: by bubblewrap; False: not isolated
-    hidden: tuple[str, ...] = ()  # folders that are not to be seen, even where the system's are
+    hidden: tuple[str, ...] = ()  # folders to hide, even if they are inside a visible folder
 
 
 def bubblewrap(course: Path, hidden: tuple[str, ...]) -> list[str]:
     """Return the bwrap command: only the folders named here are visible, and read-only."""
     seen = [path for path in sorted({*SYSTEM, *python_folders()}) if os.path.exists(path)]
-    # The copy has no answers, this has.
+    # The copy of the course has no answers, but the installed course has.
     hidden = *hidden, str(Path(eleven_steps.__file__).parent)
     tops = [os.path.realpath(folder) for folder in seen]
     veils = [path for path in hidden if any(map(Path(os.path.realpath(path)).is_relative_to, tops))]
@@ -189,7 +189,7 @@ class Sandbox:
     def hear_line(self, seconds: float, longest: int = LONGEST_LINE) -> bytes:
         """Read a line up to a limit of bytes."""
         pipe, end, parts = self.process.stdout.fileno(), time.monotonic() + seconds, [self.heard]
-        self.look(end, seconds)  # lines that are here already take time as well
+        self.look(end, seconds)  # also before a line that has arrived already
         while b"\n" not in parts[-1]:
             if select.select([pipe], [], [], TICK)[0]:
                 parts.append(os.read(pipe, 1 << 20))
@@ -224,9 +224,10 @@ class Sandbox:
             raise Lost(f"used more than {self.memory // 1_000_000} MB of memory")
 
     def count(self, now: float, worked: float) -> None:
-        """Add processor time to what is spent, and wall time of a STRETCH without any.
+        """Add processor time to the seconds spent, or the wall time of a STRETCH without any work.
 
-        A process that only waits for its share of a busy processor works a little in every stretch.
+        A process that waits for a busy processor still works a little in every stretch, so that a
+        stretch without work means that it sleeps.
         """
         began, before = self.stretch or (now, worked)
         passed, done = now - began, max(0.0, worked - before)

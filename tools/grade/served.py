@@ -1,8 +1,8 @@
 """Answer, in the sandbox, the questions that the judge sends.
 
-A learner's test gets classes that it may build and run here. Their constructors are plain, and all
-of them right. A forward asks back with the numbers that it is given and gets what comes out, so
-that nothing here tells a right class from a wrong one.
+A learner's test gets classes that it can build and run here. Their constructors are all right. A
+forward pass sends its input and parameters to the judge and gets the output back, so that nothing
+in this process reveals whether a class is right.
 """
 
 import builtins
@@ -22,16 +22,16 @@ from eleven_steps.checks.asking.isolation import attempt, clock_paused
 from eleven_steps.checks.asking.questions import QUESTIONS, defined
 
 NAME = "MultiHeadAttention"
-MOST = 1_000_000  # numbers in one tensor that travels
-Consult = Callable[[dict], Any]  # takes what is wanted as plain data, returns what comes
-# A message names no line of this folder as a learner's.
+MOST = 1_000_000  # the most numbers of a tensor that is sent
+Consult = Callable[[dict], Any]  # sends a request as plain data, and returns the reply
+# A message must not present a line of this folder as the learner's.
 failures.OUR_FILES += (f"{Path(__file__).parent}/",)
 
 
 def reply(answer: Any, question: dict, consult: Consult | None = None) -> dict:
     """Answer a question that came from another process, as plain data.
 
-    It has a name, and arguments as `encode` makes them. A test is tried on classes that consult.
+    The question is a name with encoded arguments. A learner's test gets classes that use consult.
     """
     arguments = decode(question["arguments"])
     if question["question"] == "verdicts":

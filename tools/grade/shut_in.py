@@ -1,24 +1,25 @@
 """Run a submitted notebook in the sandbox: python -m shut_in, in the copied course.
 
-The cells run in order, in this process. Whatever they hand to check is judged where the process was
-started from, which sends questions down a pair of pipes; here the answer is run and what came is
-told. Facts are lines of JSON. This process says:
+The cells run in order, in this process. The process that started it, the judge, sends questions
+about each answer through a pipe. The answer runs here, and the results go back through a second
+pipe. Each message is a line of JSON. This process sends:
 
-    {"ready": true}                    it has imported what it needs, and waits for the job
+    {"ready": true}                    all imports are done, and it waits for the job
     {"cell": 3}                        cell 3 begins
-    {"cell": 3, "error": "..."}        cell 3 raised; or {"cell": 3, "late": true}, its time is over
-    {"exercise": "scores.1"}           check was called; questions may come
-    {"reply": {...}}, {"late": true}   to a question: what came, or that the time for it is over;
-                                       {"reply": {"wants": ...}} asks back
+    {"cell": 3, "error": "..."}        cell 3 raised; {"cell": 3, "late": true} if it took too long
+    {"exercise": "scores.1"}           check was called, and questions may be sent
+    {"reply": {...}}, {"late": true}   the result of a question, or that it took too long;
+                                       {"reply": {"wants": ...}} asks the judge for something first
     {"end": true}                      all cells have run
 
-It hears first the job, see run, and after an exercise {"question": {...}} as often as it takes,
-then {"next": true}. Nothing here knows what is right.
+It receives the job first (see run), then for each exercise any number of {"question": {...}},
+and then {"next": true}. This process does not know which answers are right.
 
-Once everything is judged, a second process may run the cells again to find where an answer goes
-wrong. It has a copy of the whole course, it is asked nothing, and its facts are no verdicts:
+When everything is judged, a second process may run the cells again to find the line of a mistake.
+That process has a copy of the whole course. The judge asks it nothing and takes no verdict from
+it:
 
-    {"place": "scores.1", "line": 2}   what the course's own check says of the place, see Placer
+    {"place": "scores.1", "line": 2}   the place that the course's own check reports, see Placer
 """
 
 import argparse
@@ -124,7 +125,7 @@ class Collector:
             return HandedIn()
         self.asking = True
         try:
-            with clock_paused():  # the cell's clock stands
+            with clock_paused():  # questions do not use up the time of the cell
                 return self.be_asked(identifier[:100], answer)
         finally:
             self.asking = False
@@ -207,11 +208,17 @@ def run(
     memory: int,
     wanted: list[str] | None = None,
 ) -> None:
-    """Run a notebook's cells, except those to omit.
+    """Run a notebook's cells.
 
-    The answers of skipped exercises are not run. There are seconds for one "cell" and for one
-    "answer", and memory in bytes, on top of what is in use now. Of wanted exercises the place is
-    looked for; without any the answers are collected.
+    Args:
+        channel, shell: the pipes to the judge, and the shell that runs the cells.
+        cells: their sources.
+        omitted: numbers of the cells not to run.
+        skipped: exercises whose answers are not run.
+        seconds: limits for one "cell" and one "answer".
+        memory: limit in bytes, on top of the memory in use now.
+        wanted: exercises in which to find the line of the mistake; without any, answers are
+            collected for the judge.
     """
     given = channel, seconds["answer"], skipped
     setattr(builtins, COLLECT, Placer(*given, wanted) if wanted else Collector(*given))

@@ -1,7 +1,7 @@
 """Carry questions, arguments and replies from process to process as JSON, never as a pickle.
 
-Only plain data arrives: numbers, texts, tensors, lists, dictionaries, layers, a case, a reply. What
-came may have been forged: decode makes plain values of it, or raises.
+Only plain data can be sent: numbers, texts, tensors, lists, dictionaries, layers, a case, a reply.
+The data may be forged, so decode builds plain values from it or raises.
 """
 
 import base64
@@ -112,7 +112,7 @@ def _decode_tensor(
     dtype: str, shape: list[int], data: str | None = None, strides: list[int] | None = None
 ) -> torch.Tensor:
     kind = DTYPES[dtype]
-    if data is None:  # whatever the shape, this takes no memory
+    if data is None:  # takes no memory, even if the shape is forged
         return torch.empty(shape, dtype=kind, device="meta")
     numbers = bytearray(base64.b64decode(data, validate=True))
     flat = torch.frombuffer(numbers, dtype=kind) if numbers else torch.empty(0, dtype=kind)
@@ -123,7 +123,7 @@ def _decode_tensor(
 
 
 def _decode_layer(weight: torch.Tensor, bias: torch.Tensor | None) -> nn.Linear:
-    # Made without memory: any size may be claimed, of a weight without numbers too.
+    # On the meta device, because a forged weight without numbers may claim any size.
     layer = nn.Linear(*weight.T.shape, bias=bias is not None, device="meta")
     state = {"weight": weight} | ({} if bias is None else {"bias": bias})
     layer.load_state_dict(state, assign=True)
@@ -134,6 +134,6 @@ def _decode_module(sizes: list[int], bias: bool, dropout: float) -> MultiHeadAtt
     small = max(sizes) <= LARGEST_MODULE
     d_in, d_out, context_length, num_heads = sizes if small else (1, 1, 1, 1)
     module = MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads, qkv_bias=bias)
-    if not small:  # any size may be claimed: of this module only the sizes count
+    if not small:  # a forged module may claim any size, and only its sizes are looked at
         vars(module).update(zip(SIZES, map(int, sizes), strict=True))
     return module

@@ -32,33 +32,36 @@ from write_bank import by_step
 ROOT = NOTEBOOKS.parent
 ASSETS = Path(__file__).with_name("assets")
 STYLES = ("index.css", "theme-light.css", "theme-dark.css")  # of nbconvert's lab template
-ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # of JupyterLab's: no page shows them
-SPACE = re.compile(r"/\*.*?\*/|\s+", re.DOTALL)  # remarks and indents, which no browser needs
+ICON = re.compile(r"[\w-]+:\s*url\(data:[^)]*\)[^;}]*;?")  # JupyterLab's icons, which no page shows
+SPACE = re.compile(r"/\*.*?\*/|\s+", re.DOTALL)  # comments and indents, which no browser needs
 BARE = {f"exclude_{part}": True for part in ("anchor_links", "input_prompt", "output_prompt")}
-# Every cell's code and every output stops nbconvert's Tab; stills.js lets stop what is scrolled.
+# nbconvert lets Tab stop at every cell and output. stills.js adds a stop where an output scrolls.
 STOP = re.compile(
     r'(<div class="[^"]*\bjp-(?:Cell-inputWrapper|OutputArea-output)\b[^>]*) tabindex="0"'
 )
 TO_NOTEBOOK = re.compile(r'href="(?:notebooks/|beyond/|\.\./)*(\w+)\.ipynb(?=["#])')
 VERBATIM = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", re.DOTALL)
-# What only holds where code runs: cells tagged so, sentences about running, empty verdicts.
-PREFACE = "00_tensors"  # for whom torch is new: before the evening, not in it
+PREFACE = "00_tensors"  # an introduction to torch, which comes before the evening
+# A page has no kernel, so it leaves out cells with the tag "lab", sentences that ask the reader to
+# run a cell, and verdicts on exercises that nobody has answered.
 LAB_ONLY, SOLUTION, DEEPER = "lab", "solution", "deeper"
 LITE = "lite"  # the folder in the site where the course runs in a browser
 ONLY_READ = frozenset({LAB_ONLY})
 SENTENCE = r"(?:`[^`\n]*`|[^.`\n])*"
 RUNNING = re.compile(rf" ?(?<![^\s>])[A-Z]{SENTENCE}\b[Rr]un the cell\b{SENTENCE}\.(?=\s|$)")
 BEFORE = re.compile(r"(?<=efore you) run (?:on|the cell|it)\b")
-ASLEEP = re.compile(r"<p>[^<]*\b[Rr]un the cell\b[^<]*</p>")  # under a film
+ASLEEP = re.compile(r"<p>[^<]*\b[Rr]un the cell\b[^<]*</p>")  # the sentence under a stored film
 UNANSWERED = re.compile("not (answered|repaired) yet")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--to", type=Path, default=ROOT / "site", metavar="FOLDER")
-    parser.add_argument("--without-solutions", action="store_true", help="leave them out")
-    parser.add_argument("--lite", type=Path, metavar="FOLDER", help="what make lite has written")
+    parser.add_argument("--without-solutions", action="store_true", help="leave out the solutions")
+    parser.add_argument(
+        "--lite", type=Path, metavar="FOLDER", help="the folder that make lite has written"
+    )
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args()
     with as_shipped():
@@ -70,7 +73,7 @@ def main() -> int:
 
 
 def begin(site: Path) -> None:
-    """Write index.html, questions.html, glossary.html and what all pages load."""
+    """Write index.html, questions.html, glossary.html and the assets that all pages load."""
     load_into(site / "assets")
     front = {"index": front_page(ROOT), "questions": questions_page(by_step())}
     for name, made in {**front, "glossary": glossary()}.items():
@@ -98,7 +101,7 @@ def glossary() -> NotebookNode:
 
 
 def build(notebooks: Iterable[Path], site: Path, left_out: Set[str] = ONLY_READ) -> int:
-    """Write index.html, a page for each notebook and what they load; return how many failed."""
+    """Write index.html, a page for each notebook and their assets; return how many failed."""
     begin(site)
 
     async def write(path: Path) -> str:
@@ -120,7 +123,7 @@ async def with_widgets(path: Path) -> NotebookNode:
     notebook, ran = read(path), read(path)
     await client(ran, path, store_widget_state=True).async_execute()
     every = ran.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
-    # Those with a script of their own, which alive.js starts.
+    # A widget of anywidget has its own script, which alive.js starts.
     kept = {name: one for name, one in every.items() if one["model_module"] == "anywidget"}
     for cell, new in zip(notebook.cells, ran.cells, strict=True):
         stored = {o.data.get("text/plain"): o.data for o in cell.get("outputs", []) if "data" in o}
@@ -140,7 +143,11 @@ def page(
 ) -> str:
     """Return a notebook as the web page name.html, which loads nothing but ./assets/.
 
-    Cells with one of the tags left_out are not in it. With lite it links to where it runs.
+    Args:
+        notebook: with its stored outputs, and with widgets if it has any.
+        name: the page's name without .html.
+        left_out: tags of the cells to leave out.
+        lite: whether the site has the folder LITE, so that the page can link to the notebook there.
     """
     title = re.match("# (.+)", notebook.cells[0].source)
     notebook.metadata.title = title[1] if title else name
@@ -159,12 +166,12 @@ def page(
 
 @functools.cache
 def exporter() -> HTMLExporter:
-    """Return the exporter for all pages, made once because reading its templates takes long."""
+    """Return the exporter of all pages. It is made once, because reading templates takes long."""
     return HTMLExporter(extra_template_paths=[str(ASSETS)], template_file="page.html.j2", **BARE)
 
 
 def close_folds(cells: list[NotebookNode]) -> None:
-    """Mark the last cell of each folded section: the one before the next heading of its level."""
+    """Mark the last cell of each folded section, after which the page closes its <details>."""
     open_before = False
     for before, cell in pairwise([*cells, new_markdown_cell("## ")]):
         open_before |= DEEPER in tags(before)

@@ -2,8 +2,9 @@
 
 Usage: make slides, or: python tools/site/build_slides.py --reveal FOLDER [--to slides]
 
-A row of slides for each notebook: what it is about, Predict, the stage, the exercise. S shows the
-notes, with the time plan and what the notebook says. FOLDER holds reveal.js, as npm installs it.
+Each notebook becomes a row of slides: its introduction, Predict, the stage, and the exercise. The
+key S shows the speaker notes: the minutes, and the rest of the notebook's text. FOLDER has
+reveal.js, as npm installs it.
 """
 
 import argparse
@@ -66,7 +67,7 @@ def slides() -> str:
 
 
 def row(cells: list[NotebookNode], when: str, kept: dict) -> list[NotebookNode]:
-    """Return the slides of one notebook with their notes, and add its stages to `kept`."""
+    """Return the slides of one notebook with notes, and add the state of its stages to `kept`."""
     made, notes, shown = [typed(cells[0], "slide")], [when], False
     for cell in cells[1:]:
         heading = cell.cell_type == "markdown" and cell.source.startswith("## ")
@@ -85,7 +86,7 @@ def row(cells: list[NotebookNode], when: str, kept: dict) -> list[NotebookNode]:
 
 
 def stages(cell: NotebookNode) -> Iterator[sliders.Live]:
-    """Make the stages that a cell shows, with nothing ticked."""
+    """Make the stages that a cell shows, without ticks at the steps that somebody has done."""
     for call in ast.walk(ast.parse(cell.source if cell.cell_type == "code" else "")):
         if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "explore_stage":
             kept = {k.arg: ast.literal_eval(k.value) for k in call.keywords if k.arg != "done"}

@@ -1,4 +1,4 @@
-"""Make the first page of the site: a sentence, where to begin, the stage, the cards."""
+"""Make the first page of the site: a sentence, a link to begin, the stage, a card per notebook."""
 
 import re
 import tomllib
@@ -21,7 +21,7 @@ KIND = {"model_module": "anywidget", "model_name": "AnyModel"}
 
 
 def front_page(root: Path) -> NotebookNode:
-    """Return index.html as a notebook: prose, the stage, a card for each in the README's table."""
+    """Return index.html as a notebook: prose, the stage, a card for each row of README's table."""
     readme = (root / "README.md").read_text("utf-8")
     rows = ROW.findall(readme)
     stage = sliders.explore_stage("softmax", "both", answered=True, large=True)
@@ -41,7 +41,7 @@ def front_page(root: Path) -> NotebookNode:
 def launch(root: Path) -> str:
     """Return a sentence with links to Binder and Colab, or "" if the course has no address.
 
-    The address is Repository of [project.urls] in pyproject.toml, of a repository on GitHub.
+    The address is the entry Repository of [project.urls] in pyproject.toml, on GitHub.
     """
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     address = project.get("urls", {}).get("Repository", "")
@@ -57,8 +57,10 @@ def alive(live: sliders.Live) -> NotebookNode:
 
 
 def cards(rows: list[tuple[str, str, str]]) -> str:
-    """Return the notebooks of the evening, then those beyond, a card each; rows are name, minutes
-    of the evening, if it has any, and of the whole."""
+    """Return a card for each notebook: first those of the evening, then all others.
+
+    rows: names, minutes of the evening part or "", and minutes of the whole notebook.
+    """
     evening = [(name, minutes) for name, minutes, _ in rows if minutes]
     beyond = [(name, whole) for name, minutes, whole in rows if not minutes]
     total = sum(int(minutes) for _, minutes in evening)

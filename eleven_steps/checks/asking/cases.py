@@ -1,4 +1,4 @@
-"""The cases that answers are tried in: sizes, weights, x.
+"""Define the cases that answers are tried in: sizes, weights, x.
 
 The sizes of a case that a message reasons from differ from each other, so that no letter can be
 taken for another.
@@ -20,7 +20,7 @@ from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.examples import load_second, load_whiteboard
 
 LAYERS = ("W_query", "W_key", "W_value", "out_proj")
-TOLERANCE = 2e-4  # of outputs: another order of the same float32 operations stays below it
+TOLERANCE = 2e-4  # of outputs, above what reordered float32 operations differ by
 
 
 @dataclass(frozen=True)
@@ -33,40 +33,40 @@ class Case:
     d_out: int
     num_heads: int
     context_length: int
-    qkv_bias: bool | None = False  # None where a constructor is not told
-    scale: float = 1.5  # how far queries and keys spread; at 0 all scores are 0
-    example: str = ""  # whose x it is, whiteboard or second; or drawn: all from its seed
-    seed: int = 0  # of the weights and x
-    label: str = ""  # in a message; its letters if empty
-    change: str = ""  # since the lecture, in an exercise about one
+    qkv_bias: bool | None = False  # None if the argument is left out
+    scale: float = 1.5  # spread of queries and keys; at 0 all scores are 0
+    example: str = ""  # source of x: whiteboard, second, or drawn from the seed
+    seed: int = 0  # seed of the weights and x
+    label: str = ""  # text in messages; if empty, sizes are listed
+    change: str = ""  # name of the variant, in an exercise about one
 
     @property
     def head_dim(self) -> int:
-        """Features of each head."""
+        """Return the number of features of each head."""
         return self.d_out // self.num_heads
 
     @property
     def letters(self) -> dict[str, int]:
-        """The lecture's letters and their sizes."""
+        """Return the lecture's letters and their sizes."""
         names = "b num_tokens d_in d_out num_heads head_dim context_length"
         return {name: getattr(self, name) for name in names.split()}
 
     @property
     def where(self) -> str:
-        """The case in words, for messages."""
+        """Describe the case in words, for messages."""
         names = "b", "num_tokens", "d_in", "d_out", "num_heads"
         sizes = ", ".join(f"{n} = {getattr(self, n)}" for n in names)
         return self.label.format(sizes=sizes) if self.label else f"with {sizes}"
 
     @property
     def x(self) -> torch.Tensor:
-        """The input (b, num_tokens, d_in)."""
+        """Return the input x (b, num_tokens, d_in)."""
         if self.example:
             return from_seed(self)[1].clone()
         return seeded(f"x{self.seed}", (self.b, self.num_tokens, self.d_in)).clone()
 
     def weight(self, name: str, shape: Iterable[int]) -> torch.Tensor:
-        """The known weight of a parameter, "W_key.weight" for example, in whatever shape it has."""
+        """Draw the weight of a parameter, such as "W_key.weight", in the shape it has."""
         shape = tuple(shape)
         if self.example and shape == from_seed(self)[0].get(name, torch.empty(0)).shape:
             return from_seed(self)[0][name]
@@ -97,8 +97,8 @@ FEW = Case(1, 4, 6, 8, 2, 5)  # a short text, for many draws
 LONGER = Case(1, 20, 6, 8, 2, 20)
 
 # Where exercises are tried: first the two examples of the notebooks, as they are made there. The
-# others leave nothing to be gained by writing numbers down: each size that an answer could have
-# typed is another one in another case.
+# others catch answers with sizes written as numbers: each size that an answer could have
+# typed differs in some other case.
 BOARD = "on the whiteboard"
 TASK_CASES = (
     Case(1, 3, 6, 6, 2, 6, seed=123, example="whiteboard", label=BOARD),
@@ -107,7 +107,7 @@ TASK_CASES = (
     Case(2, 7, 5, 12, 3, 9, seed=123, example="second", label="on example 2"),
     Case(13, 10, 150, 132, 12, 10, qkv_bias=True, seed=7, example="drawn"),
 )
-FIRST, SIZED = 0, 2  # the one before a learner's eyes; the one in which all sizes differ
+FIRST, SIZED = 0, 2  # the notebooks' case; the case whose sizes all differ
 
 
 def seeded(name: str, shape: Iterable[int], scale: float = 1.0) -> torch.Tensor:
@@ -138,7 +138,7 @@ def from_seed(case: Case) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
 
 def construct(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
     """Build a module of a class, or by a function, from the sizes of a case."""
-    torch.default_generator.manual_seed(0)  # what it draws besides is the same each time
+    torch.default_generator.manual_seed(0)  # other random draws of the constructor repeat as well
     sizes = case.d_in, case.d_out, case.context_length, dropout, case.num_heads
     return cls(*sizes) if case.qkv_bias is None else cls(*sizes, qkv_bias=case.qkv_bias)
 
@@ -151,7 +151,7 @@ def build(cls: Any, case: Case, dropout: float = 0.0) -> nn.Module:
 
 
 def fill(module: nn.Module, case: Case) -> None:
-    """Give each parameter that learns the numbers that its name has in the case."""
+    """Fill each parameter with the numbers that belong to its name in the case."""
     with torch.no_grad():
         for name, parameter in module.named_parameters(remove_duplicate=False):
             if not parameter.requires_grad and not name.startswith(LAYERS):
@@ -178,7 +178,7 @@ def close(one: Any, other: Any, tolerance: float = TOLERANCE) -> bool:
 
 
 def unseen(near: Case = TASK_CASES[1]) -> tuple[Case, Case]:
-    """Draw two cases that nobody has seen, one of near's sizes, for an answer from elsewhere."""
+    """Draw two fresh cases, one of near's sizes, for an answer that runs in a sandbox."""
     draw = random.SystemRandom()
     num_heads, head_dim = draw.sample((4, 6, 8) if near.change else range(3, 6), 2)
     b, num_tokens, d_in = draw.sample(range(4, 12), 3)

@@ -1,8 +1,8 @@
-"""What a class is asked, clause by clause: each function returns what ours has to return as well.
+"""Run the clauses of the contract: a class is right if each gives what it gives for ours.
 
 A clause gets a module in eval mode, with the weights of a case, and the case. It returns tensors,
-texts or dictionaries of these. Which clauses there are, and what counts as equal, stands in
-checks/contract.py.
+texts or dictionaries of these. checks/contract.py lists the clauses, and
+what counts as equal.
 """
 
 from collections.abc import Callable
@@ -17,19 +17,19 @@ from eleven_steps.checks.asking.copies import as_data
 from eleven_steps.checks.asking.failures import Failure
 from eleven_steps.checks.asking.isolation import attempt
 
-DRAWS = 2000  # texts that are alike, of which each draws its own dropout
+DRAWS = 2000  # equal texts, each with its own dropout
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a class gave in a clause, or the Failure that came instead."""
+    """Hold what a class gave in a clause, or the Failure that it raised."""
 
     value: Any
     building: bool = False  # whether the constructor raised
 
     @property
     def raised(self) -> bool:
-        """Whether a Failure came."""
+        """Say whether the class raised."""
         return isinstance(self.value, Failure)
 
 
@@ -63,19 +63,19 @@ def _call(module: nn.Module, x: torch.Tensor) -> Any:
 
 
 def output(module: nn.Module, case: Case) -> Any:
-    """Return what comes out."""
+    """Return the output."""
     return _call(module, case.x)
 
 
 def past_output(module: nn.Module, case: Case) -> Any:
-    """Return what comes out at all tokens but the last, once the last is another one."""
+    """Return the output at all tokens but the last, once the last token is replaced."""
     x = case.x
     x[:, -1] += 1
     return _call(module, x)[:, :-1]
 
 
 def second_text(module: nn.Module, case: Case) -> Any:
-    """Return what two texts give in one piece of memory, and the first once more."""
+    """Return the outputs of two texts in the same memory, and of the first text again."""
     x, other = case.x, case.x.flip(0) + 1
     kept = _call(module, x)
     second = _call(module, other)
@@ -84,7 +84,7 @@ def second_text(module: nn.Module, case: Case) -> Any:
 
 
 def other_lengths(module: nn.Module, case: Case) -> Any:
-    """Return what comes out after texts of every length were read, twice."""
+    """Return the outputs of texts of every length, each read twice."""
     for _ in range(2):
         for n in range(1, case.num_tokens + 1):
             last = _call(module, case.x[:, :n])
@@ -92,18 +92,18 @@ def other_lengths(module: nn.Module, case: Case) -> Any:
 
 
 def after_training(module: nn.Module, case: Case) -> Any:
-    """Return what comes out in eval mode after two calls in training."""
+    """Return the output in eval mode after two calls in training mode."""
     module.train()(case.x + 1), module(case.x - 1)
     return _call(module.eval(), case.x)
 
 
 def in_training(module: nn.Module, case: Case) -> Any:
-    """Return what comes out in training mode, where nothing is dropped."""
+    """Return the output in training mode with dropout 0."""
     return _call(module.train(), case.x)
 
 
 def loaded(module: nn.Module, case: Case) -> Any:
-    """Return what comes out of a module that has read x once and then loads another's state."""
+    """Return the output of a module that loads another module's state after a first call."""
     state = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     fill(module, replace(case, seed=case.seed + 1))
     _call(module, case.x)
@@ -112,14 +112,14 @@ def loaded(module: nn.Module, case: Case) -> Any:
 
 
 def given_x(module: nn.Module, case: Case) -> Any:
-    """Return x as it is after the call."""
+    """Return x after the call."""
     x = case.x
     _call(module, x)
     return x
 
 
 def parameters(module: nn.Module, case: Case) -> Any:
-    """Return the shapes of what learns, by name, and what is kept where torch cannot find it."""
+    """Return the shapes of parameters by name, and the tensors that torch cannot find."""
     known = {id(one) for one in (*module.modules(), *module.parameters(), *module.buffers())}
     every = module.named_parameters(remove_duplicate=False)
     learns = {n: tuple(p.shape) for n, p in every if p.requires_grad}
@@ -133,7 +133,7 @@ def parameters(module: nn.Module, case: Case) -> Any:
 
 
 def first_weights(module: nn.Module, case: Case) -> Any:
-    """Return whether a new module can learn: where W_query and W_key are 0, neither moves."""
+    """Return whether a new module can learn; it cannot if W_query and W_key are 0."""
     drawn = {name: bool(p.any()) for name, p in module.named_parameters() if p.dim() > 1}
     return {name: drawn.get(name, True) for name in ("W_query.weight", "W_key.weight")}
 
@@ -148,17 +148,17 @@ def gradients(module: nn.Module, case: Case) -> Any:
 
 
 def training_gradients(module: nn.Module, case: Case) -> Any:
-    """Return the same in training mode, where nothing is dropped."""
+    """Return the gradients in training mode with dropout 0."""
     return gradients(module.train(), case)
 
 
 def dropped(module: nn.Module, case: Case) -> Any:
-    """Return mean and spread of the output in training, over many texts that are alike."""
+    """Return mean and spread of the output in training mode, over many equal texts."""
     return _spread(module.train(), case)
 
 
 def dropped_when_new(module: nn.Module, case: Case) -> Any:
-    """Return the same of a new module: its constructor leaves it in training mode."""
+    """Return mean and spread of a new module's output, which starts in training mode."""
     fill(module, case)
     return _spread(module, case)
 
@@ -169,13 +169,13 @@ def _spread(module: nn.Module, case: Case) -> dict[str, torch.Tensor]:
 
 
 def in_double(module: nn.Module, case: Case) -> Any:
-    """Return what comes out in float64, after a call in float32."""
+    """Return the output in float64, after a call in float32."""
     _call(module, case.x)
     return _call(module.double(), case.x.double())
 
 
 def on_second_device(module: nn.Module, case: Case) -> Any:
-    """Return the shape of what comes out on a device that has shapes alone, and is the default."""
+    """Return the output's shape on the meta device, set as the default device."""
     with torch.device("meta"):
         return tuple(_call(module.to("meta"), case.x.to("meta")).shape)
 

@@ -1,4 +1,4 @@
-"""Copies of what a learner's code hands over, made of plain types alone."""
+"""Copy what a learner's code returns, from plain types only."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -11,9 +11,9 @@ from torch import nn
 from eleven_steps.checks.asking.isolation import CPU_STRIDED, attempt, type_name
 from eleven_steps.helpers.attention import MultiHeadAttention
 
-KEEPABLE = 100_000  # numbers in a tensor that is kept: no answer and no case needs a tenth of it
+KEEPABLE = 100_000  # numbers in a copied tensor, ten times what any answer needs
 LARGEST = 10**300
-DEEPEST, LONGEST = 9, 1000  # lists in lists, and things in a list
+DEEPEST, LONGEST = 9, 1000  # nesting of lists, and items in a list
 
 
 def as_data(value: Any, depth: int = DEEPEST) -> Any:
@@ -45,7 +45,7 @@ def as_data(value: Any, depth: int = DEEPEST) -> Any:
 
 
 def stand_in(name: str) -> Any:
-    """Make an object of which nothing is known but the name of its type."""
+    """Make an object that has nothing but the name of a type."""
     return type(name, (), {})()
 
 

@@ -1,4 +1,4 @@
-"""What a learner's code raised, and what a function reads that it is not given."""
+"""Keep what a learner's code raised, and find the notebook's names that a function reads."""
 
 import dis
 import inspect
@@ -25,11 +25,11 @@ CONTROL = re.compile("[\0-\b\v-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\ud
 
 @dataclass(frozen=True)
 class Failure:
-    """An exception that a learner's code raised: its text, and their line where it happened."""
+    """Hold an exception of a learner's code: its text, and the learner's line that raised it."""
 
     text: str
     line: str = ""
-    number: int = 0  # of the line; 0 where none of their lines was reached
+    number: int = 0  # number of the line; 0 if no line of theirs was reached
 
     @classmethod
     def of(cls, error: BaseException) -> "Failure":
@@ -42,12 +42,12 @@ class Failure:
 
     @property
     def kind(self) -> str:
-        """The name of the exception's type."""
+        """Return the name of the exception's type."""
         return self.text.partition(":")[0]
 
     @property
     def told(self) -> str:
-        """The text, with the line if there is one."""
+        """Return the text, with the line if there is one."""
         return f"{self.text} in `{self.line}`" if self.line else self.text
 
 
@@ -57,7 +57,7 @@ def visible(text: str) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """Name and message of an error on one line; its own __str__ may be broken."""
+    """Return an error's name and message on one line, even if its __str__ is broken."""
     try:
         message = visible(" ".join(str(error).split()))
     except BaseException:
@@ -105,7 +105,7 @@ def names_read(function: Any) -> dict[str, list]:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code of a function, and that of the functions within it."""
+    """Yield the code of a function, and of the functions within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -113,6 +113,6 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _is_value(value: Any) -> bool:
-    """Whether a value should have been handed over; -inf may well come from the notebook."""
+    """Say whether a value should have been an argument; -inf may come from the notebook."""
     number = type(value) in (int, float) and math.isfinite(value)
     return number or isinstance(value, torch.Tensor | nn.Module)

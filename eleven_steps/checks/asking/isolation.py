@@ -23,10 +23,10 @@ from torch._tensor_str import PRINT_OPTS  # torch shows these nowhere else
 from eleven_steps.checks.asking.failures import Failure
 
 TICK = 0.05  # seconds between two looks at the clock
-STRETCH = 0.25  # seconds that are looked at together
-IDLE = 0.01  # of a stretch: with less work it is idle
-IDLE_SECONDS = 30.0  # in which nothing is done
-SLOWER = 4  # times as much time where Python itself has to look at the clock
+STRETCH = 0.25  # seconds that are measured together
+IDLE = 0.01  # share of work below which a stretch counts as idle
+IDLE_SECONDS = 30.0  # seconds without work before time is up
+SLOWER = 4  # factor on limits where Python itself checks the clock
 CPU_STRIDED = torch.strided, "cpu"  # layout and device of a tensor that can be compared
 # How each setting is read and written.
 SETTINGS = (
@@ -45,17 +45,17 @@ class TimeUp(BaseException):
 
 
 class UserInterrupt(KeyboardInterrupt):
-    """The person at the keyboard interrupts, as opposed to code that raises KeyboardInterrupt."""
+    """The user interrupts, as opposed to code that raises KeyboardInterrupt."""
 
 
 class GlobalState:
-    """The settings as they are now; put_back makes them so again."""
+    """Hold the global settings as they are now; put_back restores them."""
 
     def __init__(self) -> None:
         self.values = [read() for read, _ in SETTINGS]
 
     def put_back(self) -> None:
-        """Undo what was set since."""
+        """Restore the settings."""
         for (read, write), value in zip(SETTINGS, self.values, strict=True):
             if read() != value:
                 write(value)
@@ -72,17 +72,17 @@ class Clock:
         self.state, self.left = state, {"work": seconds, "idle": IDLE_SECONDS}
         self.since: tuple[float, float] | None = None  # time and work as this stretch began
         self.fired: type[BaseException] | None = None
-        self.lock = threading.RLock()  # a watchdog looks from another thread
+        self.lock = threading.RLock()  # a watchdog reads the clock in a second thread
 
     def start(self) -> bool:
-        """Let it run; return whether it stood still before."""
+        """Start the clock; return whether it was stopped before."""
         with self.lock:
             stood = self.since is None
             self.since = self.since or (time.monotonic(), time.process_time())
         return stood
 
     def stop(self) -> bool:
-        """Let it stand; return whether it ran before."""
+        """Stop the clock; return whether it was running before."""
         with self.lock:
             ran = self.since is not None
             kind, seconds = self._stretch()
@@ -91,7 +91,7 @@ class Clock:
         return ran
 
     def over(self) -> bool:
-        """Whether the seconds are used up; to be asked often while it runs."""
+        """Say whether the seconds are used up; call this often while the clock runs."""
         with self.lock:
             if self.since is not None and time.monotonic() - self.since[0] >= STRETCH:
                 self.stop()
@@ -101,7 +101,7 @@ class Clock:
             return self.since is not None and min(left.values()) <= 0
 
     def _stretch(self) -> tuple[str, float]:
-        """What this stretch is, work or idle, and its seconds."""
+        """Return the kind of this stretch of time, work or idle, and its seconds."""
         if self.since is None:
             return "work", 0.0
         passed, worked = time.monotonic() - self.since[0], time.process_time() - self.since[1]
@@ -136,7 +136,7 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
 @contextlib.contextmanager
 def clock_paused() -> Iterator[None]:
-    """Let the clock stand while code of ours runs, within a learner's call or in its place."""
+    """Stop the clock while our own code runs within a learner's call, or in its place."""
     clock = _clocks[-1] if _clocks else None
     paused = clock is not None and clock.stop()
     _clocks.append(None)
@@ -154,7 +154,7 @@ def timed(seconds: float, state: GlobalState | None = None) -> Iterator[Clock]:
     clock = Clock(seconds, state)
     timers = hasattr(signal, "setitimer")
     main = threading.current_thread() is threading.main_thread() and timers
-    threads = timers or sys.platform == "win32"  # a browser has neither
+    threads = timers or sys.platform == "win32"  # a browser has neither timers nor threads
     with (_alarm if main else _watchdog if threads else _asked)(clock), _raised_again():
         _clocks.append(clock)
         try:
@@ -165,7 +165,7 @@ def timed(seconds: float, state: GlobalState | None = None) -> Iterator[Clock]:
 
 @contextlib.contextmanager
 def _raised_again() -> Iterator[None]:
-    """Let nobody hear of what rings where Python drops it, as in a callback of a weak reference.
+    """Suppress "Exception ignored" if the timer fires where Python swallows exceptions.
 
     The next tick raises it once more.
     """
@@ -184,12 +184,12 @@ def _raised_again() -> Iterator[None]:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[GlobalState]:
-    """Run the body without a sound, on one thread, in float32, with gradients; then put all back.
+    """Run the body silently, on one thread, in float32, with gradients; then restore all.
 
-    It gets the state as it is there. Afterwards random numbers go on as if none had been drawn.
+    Yields the settings as they were. Afterwards random numbers go on as if none had been drawn.
     """
     before, states, stdin = GlobalState(), (random.getstate(), np.random.get_state()), sys.stdin
-    compiled = "torch._dynamo" in sys.modules  # else nothing is, and asking would load it
+    compiled = "torch._dynamo" in sys.modules  # if it is not loaded, nothing is compiled
     with (
         torch.compiler.set_stance("force_eager") if compiled else contextlib.nullcontext(),
         torch.random.fork_rng(devices=[]),
@@ -214,13 +214,13 @@ def silenced() -> Iterator[GlobalState]:
 
 
 def _as_it_is(model: Any = None, **options: Any) -> Any:
-    """Stand in for torch.compile, whose seconds are not a class's own: the numbers are the same."""
+    """Replace torch.compile, whose time is not the class's own; numbers stay the same."""
     return model if callable(model) else lambda function: function
 
 
 @contextlib.contextmanager
 def isolated(seconds: float) -> Iterator[Clock]:
-    """Keep the state as it is around a check, and a learner's code to so many seconds in all."""
+    """Restore global settings after a check, and limit the seconds of a learner's code."""
     with silenced() as state, timed(seconds, state) as clock:
         yield clock
 
@@ -273,7 +273,7 @@ def _watchdog(clock: Clock) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _asked(clock: Clock) -> Iterator[None]:
-    """Look at each jump and each call of this thread: whatever is endless has one of them.
+    """Check the clock at each jump and call of this thread; endless code has one of them.
 
     A browser's Python has neither timers nor threads. Before Python 3.12 no limit is set there.
     """

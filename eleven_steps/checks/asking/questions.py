@@ -1,7 +1,7 @@
-"""Ask an answer, in this process or wherever it lives: the judge cannot tell the two apart.
+"""Put questions to an answer, in this process or in a sandbox; the judge sees no difference.
 
-An answer that lives elsewhere is an object with a method `ask(question, *arguments)`: it returns
-what QUESTIONS[question] would return there, or a Failure; what it returns may be forged.
+An answer in a sandbox is an object with a method `ask(question, *arguments)`, which returns what
+QUESTIONS[question] returns there, or a Failure. The reply may be forged.
 """
 
 import contextlib
@@ -21,20 +21,20 @@ from eleven_steps.checks.asking.failures import names_read
 from eleven_steps.checks.asking.isolation import attempt, clock_paused, type_name
 from eleven_steps.helpers import attention
 
-MOST_PRINTED = 1000  # characters
-MOST_MADE = 500  # tensors of one call
+MOST_PRINTED = 1000  # characters of output that are kept
+MOST_MADE = 500  # tensors of one call that are kept
 TESTED = f"{attention.__file__} as it is tested"  # in a traceback these lines count as ours
 
 
 def ask(answer: Any, question: str, *arguments: Any) -> Any:
-    """Put a question to an answer, wherever it lives; what comes back may be a Failure."""
+    """Put a question to an answer, here or in its process; the reply may be a Failure."""
     if is_remote(answer):
         return answer.ask(question, *arguments)
     return attempt(QUESTIONS[question], answer, *arguments)
 
 
 def is_remote(answer: Any) -> bool:
-    """Say whether an answer lives in another process."""
+    """Say whether an answer is in another process."""
     return attempt(lambda: callable(getattr(type(answer), "ask", None))) is True
 
 
@@ -45,17 +45,17 @@ def used_by(answer: Any) -> dict[str, list]:
 
 
 def kind_of(answer: Any) -> tuple[str, str]:
-    """Return what sort of thing an answer is, wherever it lives, and its name; see kind."""
+    """Return the kind of an answer, here or in its process, and its name; see kind."""
     kind = ask(answer, "kind")
     fits = type(kind) is tuple and len(kind) == 2 and all(type(text) is str for text in kind)
     return kind if fits else ("other", "object")
 
 
-# The questions; they run where the answer lives
+# The questions, which run in the process of the answer
 
 
 def kind(answer: Any) -> tuple[str, str]:
-    """Return the sort of thing that was handed over, and the name of its type or of the class."""
+    """Return the kind of a submitted object, and the name of its type or of the class."""
     if answer is ... or answer is None:
         return "open", ""
     if isinstance(answer, type):
@@ -67,7 +67,7 @@ def kind(answer: Any) -> tuple[str, str]:
 
 
 def value(answer: Any) -> Any:
-    """Return what was handed over: a number, a text, a dictionary, a module of ours."""
+    """Return a submitted value: a number, a text, a dictionary, a module of ours."""
     return as_data(answer)
 
 
@@ -95,14 +95,14 @@ class _Made(TorchFunctionMode):
 
 
 def shapes_made(function: Any, arguments: Sequence[Any]) -> list[tuple[int, ...]]:
-    """Return the shapes of the tensors that a function makes on its way, in their order."""
+    """Return the shapes of the tensors that a function makes, in order."""
     with _Made() as made:
         _returned(function, copy.deepcopy(tuple(arguments)))
     return [tuple(tensor.shape) for tensor in made.tensors]
 
 
 def tensors_made(cls: Any, case: Case) -> list[torch.Tensor]:
-    """Return the tensors that a class makes on its way through a case, whatever comes of it."""
+    """Return the tensors that a class makes in a case, even if it raises."""
     module = build(cls, case)
     with _Made() as made, torch.no_grad():
         attempt(module, case.x)
@@ -116,7 +116,7 @@ def tensors_of(arguments: Sequence[Any]) -> list[torch.Tensor]:
 
 
 def weights_of(argument: Any) -> list[torch.Tensor]:
-    """List the parameters of a layer; nothing else has any."""
+    """List the parameters of a layer; return an empty list for anything else."""
     return [*argument.parameters()] if isinstance(argument, nn.Module) else []
 
 
@@ -131,7 +131,7 @@ def defined(lines: Sequence[str]) -> type:
 def verdicts(
     test: Any, sources: Sequence[Sequence[str]], build: Callable[[Sequence[str]], type] = defined
 ) -> list[Any]:
-    """Call a learner's test for each of several classes, which are handed over as lines.
+    """Call a learner's test on each of several classes, passed as source lines.
 
     Returns:
         For each class whether the test accepts it: it returns None or something true; a Failure
@@ -149,7 +149,7 @@ def printed(answer: Any, question: str, *arguments: Any) -> str:
 
 
 class Page(io.StringIO):
-    """Text that keeps its first MOST_PRINTED characters and forgets all others."""
+    """Keeps the first MOST_PRINTED characters of a text."""
 
     def write(self, text: str) -> int:
         """Write as much of a text as there is room for."""
