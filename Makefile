@@ -33,7 +33,7 @@ nightly: $(NIGHT) $(CLASS)/installed $(INLITE)/installed    ## run the long test
 bench: $(NIGHT)      ## measure attention against the machine's limit
 	$(BIN)/python bench/bench.py $(OPTIONS)
 
-train: $(ALL)        ## train the tiny model of notebook 18 again and store its moments
+train: $(ALL)        ## train the tiny model of notebook 18 again and store its checkpoints
 	$(BIN)/python bench/train.py $(OPTIONS)
 
 notebooks: $(ALL)    ## execute all notebooks again and write their normal form

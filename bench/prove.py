@@ -4,9 +4,9 @@ Weights are random, sizes tiny, nothing is loaded. For each change, the module o
 torch gets our weights and our class gets the module's. Both are given the same input, and the row
 shows the largest difference of their outputs. A module of transformers runs inside its model, so
 that it gets the model's own positions and masks. If all tokens come at once, the gradients of x and
-of each weight are compared as well. After the changes comes each model of data/since.toml, as
-released. The exit status is 0 only if all rows are equal. NaN, an empty output or no row at all
-counts as not equal. Words choose rows by the names that are printed: python bench/prove.py yarn
+of each weight are compared as well. After the changes comes each model of data/newer_models.toml.
+The exit status is 0 only if all rows are equal. NaN, an empty output or no row at all counts as not
+equal. Words choose rows by the names that are printed: python bench/prove.py yarn
 
 transformers casts to float32 in some places (softmax, norms, angles). For the float64 figure these
 casts go to float64 instead, and tensors made without a dtype get float64. Nothing else is changed,

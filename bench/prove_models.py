@@ -1,4 +1,4 @@
-"""Build small versions of the models in data/since.toml from transformers' configurations.
+"""Build small versions of the models in data/newer_models.toml from transformers' configurations.
 
 A configuration is the class's own defaults and, where the released model differs from them, what
 its config.json says. Both it and the row of the table are shrunk by the same numbers, so that every
@@ -14,8 +14,8 @@ from typing import Any
 
 from prove_rows import CHUNKS, COMMON, SETS, TABLE, TOKENS, Proof
 
-from eleven_steps.beyond.since import Published, load_since
-from eleven_steps.beyond.variants import Cache, LatentCache, Lends, VariantAttention
+from eleven_steps.beyond.newer_models import Published, load_newer_models
+from eleven_steps.beyond.variants import Cache, LatentCache, Lender, VariantAttention
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def config_of(model: str) -> str:
 
 FILE = Path(__file__).with_name("released.toml")
 RELEASED = {name: Released(**each) for name, each in tomllib.loads(FILE.read_text("utf-8")).items()}
-MODELS = {model.name.partition(" (")[0]: model for model in load_since()}
+MODELS = {model.name.partition(" (")[0]: model for model in load_newer_models()}
 
 
 def small_settings(released: Released) -> dict:
@@ -105,7 +105,7 @@ class ModelProof(Proof):
         return sizes | self.released.kinds[self.kind]
 
     def build(self) -> VariantAttention:
-        lender = Lends() if self.kind == "borrowing" else None
+        lender = Lender() if self.kind == "borrowing" else None
         model = shrunk(self.change)
         model = model.of_large_pools() if self.kind == "large" else model
         return model.build(16, self.kind == "window", lender)
@@ -117,7 +117,7 @@ def model_proof(name: str, kind: str) -> ModelProof:
     delta = model.delta_layers > 0 and kind == "window"
     if not (model.pool or kind == "borrowing" or delta):
         cache = LatentCache if model.latent_dim else Cache
-    last = ("Linear" if model.eps else "Delta") * delta
+    last = "Delta" * delta
     return ModelProof(name, RELEASED[name].model + last, kind=kind, cache=cache)
 
 

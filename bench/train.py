@@ -1,13 +1,13 @@
 """Train the tiny model of notebook 18, and store twelve checkpoints.
 
-    python bench/train.py                       train seed 7, write its moments to data/
+    python bench/train.py                       train seed 7, write its checkpoints to data/
     python bench/train.py --seed 3 --report     train another seed, write nothing
     python bench/train.py --seeds 10            seeds 0 to 9 and their controls, to data/seeds.json
     python bench/train.py --seeds 20 --report   seeds 0 to 19, write nothing
 
 A report of one seed ends with one line: the prefix matching score of the best head, the share of
 names and of verbs that are right, and the seconds that training took. Of several seeds each has a
-line with what eleven_steps.beyond.ablate asks. In a terminal a bar shows how far training is.
+line with what eleven_steps.beyond.ablations asks. In a terminal a bar shows how far training is.
 """
 
 import argparse
@@ -24,9 +24,9 @@ import torch
 from safetensors.torch import save
 from tqdm import tqdm
 
-from eleven_steps.beyond.ablate import ASKED, look_at
+from eleven_steps.beyond.ablations import MEASUREMENTS, measure_all
+from eleven_steps.beyond.checkpoints import CHECKPOINTS
 from eleven_steps.beyond.grammar import Stories, make_stories
-from eleven_steps.beyond.moments import MOMENTS
 from eleven_steps.beyond.tiny import NUM_HEADS, Report, TinyModel, measure, story_loss
 from helpers.examples import DATA
 
@@ -49,7 +49,7 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)  # tiny tensors: a second thread waits more than it works
     if options.seeds:
-        answers = look_at_seeds(range(options.seeds))
+        answers = measure_seeds(range(options.seeds))
         if not options.report:
             store_seeds(answers)
     elif options.report:
@@ -115,16 +115,16 @@ def line(report: Report, seconds: float) -> str:
     )
 
 
-def look_at_seeds(seeds: Iterable[int]) -> dict[int, dict[str, float]]:
+def measure_seeds(seeds: Iterable[int]) -> dict[int, dict[str, float]]:
     """Train each seed and its control; print and return their measurements."""
-    print("seed", *ASKED, flush=True)
+    print("seed", *MEASUREMENTS, flush=True)
     answers = {}
     for seed in seeds:
         stories = fresh(seed)
-        answers[seed] = look_at(timed(seed, NUM_HEADS)[0], stories, seed)
+        answers[seed] = measure_all(timed(seed, NUM_HEADS)[0], stories, seed)
         control = measure(timed(seed, NUM_HEADS[:1])[0], stories)
         answers[seed]["control"] = control.names
-        row = [f"{answers[seed][name]:{len(name)}.2f}" for name in ASKED]
+        row = [f"{answers[seed][name]:{len(name)}.2f}" for name in MEASUREMENTS]
         print(f"{seed:4}", *row, flush=True)
     return answers
 
@@ -134,7 +134,7 @@ def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) 
     source = f"python bench/train.py --seeds {len(answers)}, {versions()}, {today()}"
     rows = [f"seed {seed}" for seed in answers]
     lines = []
-    for name, meaning in ASKED.items():
+    for name, meaning in MEASUREMENTS.items():
         values = [round(asked[name], 2) for asked in answers.values()]
         entry = {"value": values, "shape": [len(values)], "rows": rows}
         entry |= {"meaning": meaning, "source": source}
@@ -144,7 +144,7 @@ def store_seeds(answers: Mapping[int, Mapping[str, float]], path: Path = SEEDS) 
     path.write_text(text, encoding="utf-8")
 
 
-def store(seed: int, path: Path = MOMENTS) -> None:
+def store(seed: int, path: Path = CHECKPOINTS) -> None:
     """Train the model of a seed, and write its checkpoints with seed, date and versions."""
     tensors, reports, stories = {}, {}, fresh(seed)
 
@@ -177,7 +177,7 @@ def store(seed: int, path: Path = MOMENTS) -> None:
         },
     )
     path.write_bytes(stored)  # as readable as other files here: save_file keeps it to its owner
-    print(f"{path.name}: {len(facts)} moments, {math.ceil(path.stat().st_size / 1000)} KB")
+    print(f"{path.name}: {len(facts)} checkpoints, {math.ceil(path.stat().st_size / 1000)} KB")
     print(line(last, seconds))
 
 

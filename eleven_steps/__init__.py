@@ -21,12 +21,13 @@ if not os.path.isdir(os.path.join(_here, "helpers")):
 
 
 class _OlderNotebook:
-    """The last finder: it is asked for what no other finder has found."""
+    """The last finder, which Python asks for modules that no other finder has found."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
         """Report how to get the new notebook, if a copy of an older one imports what is gone."""
-        if name.startswith(f"{__name__}.") and not name.rpartition(".")[2].startswith("_"):
+        ours = name.startswith(f"{__name__}.") and not name.rpartition(".")[2].startswith("_")
+        if ours or name in ("helpers.errors", "helpers.table"):
             raise ImportError(
                 f"This version of the course has no {name}. If this notebook is your copy from an "
                 "older version, rename it: make lab then adds the new one.",

@@ -12,7 +12,7 @@ from torch import nn
 
 
 def record_nothing(name: str, **tensors: torch.Tensor) -> None:
-    """Stand in for a recorder where nobody listens."""
+    """Ignore the tensors of a step: the record of a forward pass that nobody traces."""
 
 
 class _Causal(nn.Module):

@@ -21,7 +21,7 @@ DATA = HERE / "data" if (HERE / "data").is_dir() else HERE.parent / "data"
 
 @dataclass(frozen=True)
 class Example:
-    """One file of data/: its tensors, and for each its meaning, its source and its rows' names.
+    """Hold one file of data/: its tensors, with their meanings, sources and names of rows.
 
     example["W"] is example.tensors["W"]; rows holds only tensors whose rows have names.
     """
@@ -41,29 +41,20 @@ class Example:
 
 
 def load_whiteboard() -> torch.Tensor:
-    """Return the whiteboard's x (1, 3, 6): b = 1, num_tokens = 3, d_in = 6.
-
-    Raises and source: as load_example("whiteboard"), tensor W.
-    """
+    """Load the whiteboard's x (1, 3, 6): b = 1, num_tokens = 3, d_in = 6."""
     return load_example("whiteboard")["W"][None]
 
 
 def load_second() -> torch.Tensor:
-    """Return the second example's x (2, 7, 5): b = 2, num_tokens = 7, d_in = 5.
+    """Load the second example's x (2, 7, 5): b = 2, num_tokens = 7, d_in = 5.
 
     With d_out = 12 and num_heads = 3, so head_dim = 4, no two of its sizes are equal.
-
-    Raises and source: as load_example("second"), tensor x.
     """
     return load_example("second")["x"]
 
 
 def load_example(name: str) -> Example:
-    """Load data/name.json, its tensors as float32 unless an entry names another dtype.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-    """
+    """Load data/name.json, its tensors as float32 unless an entry names another dtype."""
     path = DATA / f"{name}.json"
     if not path.is_file():
         known = listed(sorted(file.stem for file in DATA.glob("*.json")))

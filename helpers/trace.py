@@ -1,4 +1,4 @@
-"""Keep what every one of the eleven steps produced, for looking at afterwards."""
+"""Record the tensors of each of the eleven steps of a forward pass."""
 
 import inspect
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ STEPS = tuple(SHAPES)
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a forward pass: its number from 1 to 11, its name, its tensors by name."""
+    """Hold one step of a forward pass: its number from 1 to 11, its name, its tensors by name."""
 
     number: int
     name: str
@@ -34,7 +34,7 @@ class Step:
 
     @property
     def letters(self) -> str:
-        """The axes of its tensors in letters, "(b, num_tokens, d_out)" for one."""
+        """Return the axes of the step's tensors in letters, such as "(b, num_tokens, d_out)"."""
         return SHAPES[self.name]
 
 

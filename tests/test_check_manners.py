@@ -215,7 +215,7 @@ def test_nothing_is_printed_and_the_default_dtype_does_not_matter(capfd):
         torch.set_default_dtype(torch.float32)
 
 
-@every("error", [isolation.TimeUp, isolation.Stopped, KeyboardInterrupt, SystemExit])
+@every("error", [isolation.TimeUp, isolation.UserInterrupt, KeyboardInterrupt, SystemExit])
 @every("where", ["__init__", "forward"])
 def test_an_exception_of_ours_that_the_class_raises_stays_inside(error, where):
     cls = acting(where, raising(error))

@@ -24,7 +24,7 @@ from eleven_steps.checks.asking.failures import Failure
 from eleven_steps.checks.exercises import QUIZZES, TASKS, Choose, Explain, Write
 from eleven_steps.checks.mistakes import MISTAKES
 from eleven_steps.checks.paper import PRACTISED, papers, practice
-from eleven_steps.checks.reference import play
+from eleven_steps.checks.reference import run_reference
 from eleven_steps.checks.verdict import with_hint
 from helpers.attention import MultiHeadAttention
 from helpers.examples import load_example
@@ -204,7 +204,7 @@ def test_other_wrong_numbers_are_told_apart_and_never_get_the_answer(identifier)
 def test_an_answer_for_the_whiteboard_alone_fails(identifier, no_search):
     right = run(cells(identifier)[1].source)
     first = TASKS[identifier].cases[0]
-    noted = right(*TASKS[identifier].gets(play(first)))
+    noted = right(*TASKS[identifier].gets(run_reference(first)))
     outcome = tried(identifier, lambda *arguments: noted)
     assert not outcome.passed and outcome.kind != "failed"
     assert_formed(outcome)
@@ -220,7 +220,7 @@ def test_each_slip_of_a_function_is_refused_with_its_sentence(identifier, no_sea
     for slip in task.slips[bool(task.ships) :]:
         made = {}
         for case in task.cases:
-            scene = play(case)
+            scene = run_reference(case)
             made[repr(task.gets(scene))] = task.slipped(slip, scene)
         if any(raised(parts) for parts in made.values()) or task.counts or task.without:
             continue

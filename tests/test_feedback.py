@@ -4,7 +4,7 @@ from html import unescape
 
 from feedback import pages
 from handed_in import Submission
-from named import Person
+from match_students import Person
 from page_read import Page
 from renew import COURSE, read
 from results import course_exercises, results

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 from handed_in import submissions
-from named import Roster, person_of
+from match_students import Roster, person_of
 from results import results
 from submissions import RIGHT, SETUP, WHOLE, cells, checks
 

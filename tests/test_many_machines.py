@@ -7,7 +7,7 @@ from pathlib import Path
 import many_machines
 import pytest
 
-from eleven_steps.beyond.processes.group import surroundings
+from eleven_steps.beyond.processes.group import environment
 
 TOOLS = Path(many_machines.__file__).parent
 
@@ -19,7 +19,7 @@ def torchrun(places, *options):
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     script = [f"--nproc-per-node={places}", str(TOOLS / "many_machines.py"), "--rounds", "1"]
     done = subprocess.run(
-        [*run, *script, *options], env=surroundings(), capture_output=True, text=True
+        [*run, *script, *options], env=environment(), capture_output=True, text=True
     )
     return done.stdout.splitlines(), done.stderr, done.returncode
 

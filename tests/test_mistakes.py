@@ -18,7 +18,7 @@ from eleven_steps.checks.mistakes import (
     edited_source,
     edits_of,
 )
-from eleven_steps.checks.reference import play
+from eleven_steps.checks.reference import run_reference
 from helpers.trace import STEPS
 
 every = pytest.mark.parametrize
@@ -77,18 +77,18 @@ def test_exercises_speak_of_mistakes_that_there_are(name):
 @every("change", dict.fromkeys(mistake.change for mistake in CHANGE_MISTAKES.values()))
 def test_each_mistake_of_a_change_is_another_class_and_right_before_its_step(change):
     cases = [c for t in TASKS.values() for c in getattr(t, "cases", ()) if c.change == change]
-    right = play(cases[0])
+    right = run_reference(cases[0])
     assert change in PARTS and not right.failure and list(right.steps) == list(STEPS)
     for name, mistake in CHANGE_MISTAKES.items():
         if mistake.change == change:
-            wrong = play(cases[0], name)
+            wrong = run_reference(cases[0], name)
             before = STEPS[: min(*mistake.steps, 5) - 1]  # a scale acts on scores
             assert wrong.failure or all(equal(wrong.steps[s], right.steps[s]) for s in before), name
-            assert any(play(c, name).failure or not same_out(c, name) for c in cases), name
+            assert any(run_reference(c, name).failure or not same_out(c, name) for c in cases), name
 
 
 def same_out(case, name):
-    return equal(play(case).steps, play(case, name).steps)
+    return equal(run_reference(case).steps, run_reference(case, name).steps)
 
 
 # What they are made of

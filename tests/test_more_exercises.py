@@ -13,7 +13,7 @@ from eleven_steps.checks.answers import check
 from eleven_steps.checks.asking.cases import BIASED, TASK_CASES, close
 from eleven_steps.checks.asking.questions import defined
 from eleven_steps.checks.exercises import QUIZZES, RIGHT_CLASSES, source_of
-from eleven_steps.checks.reference import play
+from eleven_steps.checks.reference import run_reference
 from helpers.attention import MultiHeadAttention
 
 every = pytest.mark.parametrize
@@ -70,7 +70,11 @@ def asked_about(identifier):
 def test_what_is_to_be_explained_comes_of_one_line_alone():
     shown, lines = asked_about("find.1")
     numbers = torch.tensor([list(map(float, line.split())) for line in shown.strip().splitlines()])
-    scope = {"torch": torch, "head_dim": 3, "masked": play(TASK_CASES[0])["mask"]["masked"][0, 0]}
+    scope = {
+        "torch": torch,
+        "head_dim": 3,
+        "masked": run_reference(TASK_CASES[0])["mask"]["masked"][0, 0],
+    }
     made = {letter: eval(line, scope) for letter, line in lines.items()}
     alike = [letter for letter, each in made.items() if torch.allclose(each, numbers, atol=5e-4)]
     assert alike == [QUIZZES["find.1"].answer]
@@ -101,11 +105,11 @@ def test_every_wrong_line_is_its_mistake():
             assert f"Place {line.step}, {letter}" in outcome.message
             if line.mistake == "not_contiguous":
                 with pytest.raises(RuntimeError):
-                    forward(order)(play(BIASED).module, BIASED.x)
+                    forward(order)(run_reference(BIASED).module, BIASED.x)
             else:
-                wrong = play(BIASED, line.mistake)["out_proj"]["out"]
+                wrong = run_reference(BIASED, line.mistake)["out_proj"]["out"]
                 with torch.no_grad():
-                    assert close(forward(order)(play(BIASED).module, BIASED.x), wrong)
+                    assert close(forward(order)(run_reference(BIASED).module, BIASED.x), wrong)
 
 
 def test_the_notebook_shows_the_lines_that_are_judged():

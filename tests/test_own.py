@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from eleven_steps import sliders
+from eleven_steps.beyond.checkpoints import MEETING, load_trained
 from eleven_steps.beyond.grammar import WORDS, read
-from eleven_steps.beyond.moments import MEETING, load_trained
 from eleven_steps.checks import read_class, wrong_class
 from eleven_steps.sliders.lesson import run
 from eleven_steps.sliders.stage import unpacked

@@ -19,7 +19,7 @@ from matplotlib.ft2font import FT2Font
 from sizes import TELLING, build
 
 from eleven_steps import sliders
-from eleven_steps.beyond import moments
+from eleven_steps.beyond import checkpoints
 from eleven_steps.beyond.tiny import NUM_HEADS
 from eleven_steps.pictures import *
 from eleven_steps.pictures.charts import LINES, draw_learning, draw_saturation
@@ -316,7 +316,7 @@ def test_a_head_has_one_colour_in_all_pictures_and_none_that_means_something_els
                 draw_arcs([Head(even, head, layer)], "ab"),
                 draw_weights(even, "ab", head, layer),
             ]
-            drawn.append(moments.look("Anna met Bert", layer, head))
+            drawn.append(checkpoints.draw_head("Anna met Bert", layer, head))
             drawn.append(draw_learning([0, 1], [1.0, 0.5], [0.0, 1.0], (layer, head), "It forms"))
             for picture in drawn:
                 assert {c for c in HEAD_COLOURS if c in picture.svg} == {own}, (layer, head)

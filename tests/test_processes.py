@@ -170,7 +170,7 @@ def test_a_process_that_ends_ends_the_other_with_one_sentence(how, where, said, 
     with pytest.raises(RuntimeError) as told:
         group.run(dies, how, where)
     assert time.monotonic() - start < 10
-    assert str(told.value) == f"process {where} of 2 {said}; the other was stopped as well"
+    assert str(told.value) == f"process {where} of 2 {said}; all were stopped"
     assert how != "raises" or "process 1: one 1\nprocess 1: two\n" in capsys.readouterr().out
     assert not any(map(runs, ours))
     with pytest.raises(RuntimeError, match=r"have ended: start Processes\(2\)"):

@@ -6,7 +6,7 @@ import pytest
 from prove_models import MODEL_PROOFS
 from prove_rows import CHANGES
 
-from eleven_steps.beyond.since import load_since
+from eleven_steps.beyond.newer_models import load_newer_models
 from eleven_steps.beyond.variants import Cap, Norm, Window
 
 PROOFS = [*CHANGES, *MODEL_PROOFS]
@@ -41,7 +41,7 @@ def test_a_part_that_does_nothing_makes_its_row_red(prove, monkeypatch, part, do
 def test_every_model_of_the_table_has_its_rows():
     proven = [(proof.change, proof.kind) for proof in MODEL_PROOFS]
     wanted = []
-    for model in load_since():
+    for model in load_newer_models():
         other = model.window_layers + model.delta_layers
         full = model.num_layers - model.window_layers - model.large_layers
         kinds = {"window": other, "full": full, "large": model.large_layers}

@@ -7,9 +7,9 @@ import types
 import torch
 from torch import nn
 
+from eleven_steps import errors
 from eleven_steps.checks import check_attention
 from eleven_steps.pictures import draw_source
-from helpers import errors
 from helpers.attention import MultiHeadAttention
 
 

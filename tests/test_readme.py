@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import renew
 
+from eleven_steps.beyond.checkpoints import load_sentence
 from eleven_steps.beyond.grammar import WORDS
 from eleven_steps.beyond.grammar import read as tokens
-from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.pictures import HEAD_COLOURS
 
 ROOT = Path(__file__).parents[1]

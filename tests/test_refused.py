@@ -15,15 +15,15 @@ from sizes import build
 from test_gpt2 import checkpoint
 
 from eleven_steps import checks, sliders
-from eleven_steps.beyond import moments
-from eleven_steps.beyond.ablate import without_path
+from eleven_steps.beyond import checkpoints
+from eleven_steps.beyond.ablations import without_path
+from eleven_steps.beyond.checkpoints import load_sentence
 from eleven_steps.beyond.compare import worst
 from eleven_steps.beyond.gpt2 import load_attention
 from eleven_steps.beyond.grammar import read
-from eleven_steps.beyond.moments import load_sentence
+from eleven_steps.beyond.newer_models import show_change
 from eleven_steps.beyond.processes import check_shares, share_heads, share_tokens
 from eleven_steps.beyond.processes.travel import pack
-from eleven_steps.beyond.since import show_change
 from eleven_steps.beyond.sizes import *
 from eleven_steps.beyond.timing import time_in_turns, time_steps
 from eleven_steps.beyond.tiny import TinyModel, without_head
@@ -31,7 +31,7 @@ from eleven_steps.beyond.variants import *
 from eleven_steps.checks.paper import practice
 from eleven_steps.pictures import *
 from eleven_steps.pictures.charts import draw_dots, draw_growth, draw_squares
-from eleven_steps.pictures.done import draw_progress
+from eleven_steps.pictures.progress import draw_progress
 from helpers import examples
 from helpers.attention import (
     CausalAttention,
@@ -40,7 +40,6 @@ from helpers.attention import (
     MultiHeadAttentionWrapper,
 )
 from helpers.examples import load_example
-from helpers.table import show_table
 from helpers.trace import trace
 
 DATA = examples.DATA  # of the course

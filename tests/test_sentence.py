@@ -6,10 +6,10 @@ import math
 import renew
 import torch
 
-from eleven_steps.beyond import moments, tiny
+from eleven_steps.beyond import checkpoints, tiny
 from eleven_steps.beyond.grammar import NAMES, read
 
-MODEL, MEETING = moments.load_trained(), moments.MEETING
+MODEL, MEETING = checkpoints.load_trained(), checkpoints.MEETING
 TWO_NAMES = f"{MEETING} Lena . Anna met"
 
 
@@ -66,7 +66,7 @@ def stated():
     yield "00_why_attention", f'"Bert" falls to {chance("Bert", MEETING, *both):.2f}'
     best, second_best = of_met(MEETING, step=4).topk(2).values
     yield "05_scores", f'with "Bert" is {best:.1f} and its next best {second_best:.1f}'
-    scores = moments.load_sentence(MEETING).steps[4].tensors["scores"][0, 1, 1]
+    scores = checkpoints.load_sentence(MEETING).steps[4].tensors["scores"][0, 1, 1]
     yield "06_mask", f"{torch.softmax(scores / math.sqrt(21), dim=-1)[2]:.3f} of its weight"
     for name in "07_softmax", "08_context":
         yield name, f"{of_met(MEETING)[2]:.3f}"
@@ -75,7 +75,7 @@ def stated():
         yield "07_softmax", f"it would say {chance('Bert', TWO_NAMES):.2f}"
     names = {name: chance(name, "Cleo met Dora . Anna met Bert . Anna met") for name in NAMES}
     yield "13_your_own_class", f'"Dora" gets {names["Dora"]:.2f} and "Bert" {names["Bert"]:.2f}'
-    real = moments.load_sentence(MEETING)
+    real = checkpoints.load_sentence(MEETING)
     row, matrix = real.steps[9].tensors["context"][0, -1], real.layer.out_proj.weight.detach().T
     raised = [real.raises(row[p] @ matrix[p], " ".join(NAMES)) for p in (slice(21), slice(21, 42))]
     yield "11_out_proj", f"all names by {raised[0].min():.1f} to {raised[0].max():.1f}"

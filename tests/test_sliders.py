@@ -23,7 +23,7 @@ def before(step):
 
 
 ARGUMENTS = {
-    "explore_moments": ("Anna met Bert . the dog runs . Anna met",),
+    "explore_checkpoints": ("Anna met Bert . the dog runs . Anna met",),
     "explore_cache": (
         VariantAttention(3, 16, context_length=12, dropout=0.0, num_heads=4).eval(),
         torch.linspace(-1, 1, 18).view(1, 6, 3),

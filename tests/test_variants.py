@@ -114,6 +114,6 @@ def test_bad_calls_are_refused():
     assert kept.past == TOKENS  # a refused piece leaves it as it was
     with pytest.raises(ValueError, match="b = 1 sequences, but the cache holds 2"):
         cached(x[:1, :1])
-    for borrowed in (BorrowedKeys(Lends()), BorrowedChoice(Lends())):
+    for borrowed in (BorrowedKeys(Lender()), BorrowedChoice(Lender())):
         with pytest.raises(ValueError, match="0 were lent"):
             make([borrowed])[0](x)

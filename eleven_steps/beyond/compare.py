@@ -8,11 +8,7 @@ import torch
 def worst(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> float:
     """Return the largest absolute difference between elements, over all pairs of tensors.
 
-    Python's max() loses a NaN: max(0.0, nan) is 0.0. Here one NaN anywhere makes the answer NaN,
-    and NaN <= limit is False.
-
-    Raises:
-        ValueError: there is no pair, a tensor is empty, or two shapes differ.
+    One NaN anywhere makes it NaN, so that NaN <= limit is False; Python's max() would lose a NaN.
     """
     differences = []
     for one, other in pairs:

@@ -92,7 +92,7 @@ def telling(words: tuple[str, ...], again: bool) -> Sentence:
 def agreeing(draw: random.Random) -> Sentence:
     """Return "the dogs near the old tree run .": one or two nouns come before the verb.
 
-    They are one or many as they like; only the first noun says which verb is right.
+    Each noun is singular or plural; only the first one decides which verb is right.
     """
     many = draw.random() < 0.5
     words = noun_phrase(draw, PLURAL if many else SINGULAR)
@@ -109,12 +109,7 @@ def noun_phrase(draw: random.Random, nouns: tuple[str, ...]) -> list[str]:
 
 
 def read(sentence: str) -> torch.Tensor:
-    """Return a sentence as tokens (1, num_tokens): "Anna met Bert ." or "Anna met Bert.".
-
-    Raises:
-        ValueError: the sentence is empty, has words that the model does not know, or is longer
-            than CONTEXT_LENGTH words.
-    """
+    """Turn a sentence into tokens (1, num_tokens): "Anna met Bert ." or "Anna met Bert."."""
     words = re.findall(r"\w+|[^\w\s]", sentence)
     words = [word.lower() if word.lower() in NUMBERS else word for word in words]
     if unknown := [word for word in dict.fromkeys(words) if word not in NUMBERS]:
@@ -129,5 +124,5 @@ def read(sentence: str) -> torch.Tensor:
 
 
 def write(tokens: torch.Tensor) -> list[str]:
-    """Return the words of tokens (num_tokens,)."""
+    """Turn tokens (num_tokens,) into words."""
     return [WORDS[token] for token in tokens.tolist()]

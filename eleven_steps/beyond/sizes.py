@@ -18,7 +18,7 @@ from eleven_steps.helpers.examples import load_example
 
 @dataclass(frozen=True)
 class Model:
-    """The sizes of one published model, in the course's letters; d_in = d_out."""
+    """Hold the sizes of one published model, whose d_in is its d_out."""
 
     name: str
     num_heads: int
@@ -37,10 +37,7 @@ class Model:
 
 
 def load_models() -> list[Model]:
-    """Return the models of data/models.json, GPT-2 from smallest to largest, then GPT-3.
-
-    Raises and sources: as load_example("models").
-    """
+    """Load the models of data/models.json, GPT-2 from smallest to largest, then GPT-3."""
     models = load_example("models")
     return [
         Model(name, **{size: numbers[place].item() for size, numbers in models.tensors.items()})
@@ -51,18 +48,17 @@ def load_models() -> list[Model]:
 def attention_parameters(d_in: int, d_out: int, qkv_bias: bool = False) -> int:
     """Return how many parameters a MultiHeadAttention has, whatever num_heads is.
 
-    W_query, W_key and W_value are d_in x d_out each, out_proj is d_out x d_out and has a bias.
+    W_query, W_key and W_value are d_in x d_out each; out_proj is d_out x d_out and has a bias.
     """
     check_sizes(d_in=d_in, d_out=d_out)
     return 3 * d_in * d_out + d_out * d_out + d_out + (3 * d_out if qkv_bias else 0)
 
 
 def attention_multiplications(b: int, num_tokens: int, d_in: int, d_out: int) -> tuple[int, int]:
-    """Return the multiplications of a MultiHeadAttention: of its layers, and of its scores.
+    """Return how often a MultiHeadAttention multiplies: in its layers, and for scores and context.
 
-    Returns:
-        Those of the four layers, steps 2 and 11, which grow with num_tokens, and those of scores
-        and context, steps 5 and 8, which grow with its square. Products with masked weights count.
+    The first number, of steps 2 and 11, grows with num_tokens; the second, of steps 5 and 8, with
+    its square. Products with masked weights count.
     """
     check_sizes(b=b, num_tokens=num_tokens, d_in=d_in, d_out=d_out)
     layers = b * num_tokens * (3 * d_in * d_out + d_out * d_out)
@@ -72,8 +68,7 @@ def attention_multiplications(b: int, num_tokens: int, d_in: int, d_out: int) ->
 def weights_memory(b: int, num_heads: int, num_tokens: int, bytes_each: int = 4) -> int:
     """Return the bytes of one layer's weights (b, num_heads, num_tokens, num_tokens).
 
-    Args:
-        bytes_each: bytes of one number: 4 for float32, 2 for float16 and bfloat16.
+    A number takes bytes_each bytes: 4 in float32, 2 in float16 and bfloat16.
     """
     check_sizes(b=b, num_heads=num_heads, num_tokens=num_tokens, bytes_each=bytes_each)
     return b * num_heads * num_tokens * num_tokens * bytes_each
@@ -119,8 +114,7 @@ def count_multiplications(module: nn.Module, x: torch.Tensor) -> int:
 def count_memory(module: nn.Module, x: torch.Tensor) -> int:
     """Run module(x), x (b, num_tokens, d_in), without gradients; return the most bytes held.
 
-    Parameters, buffers and x are there before and do not count. What a kernel of torch takes for
-    itself while it works is not seen.
+    Parameters, buffers and x do not count, nor what a kernel of torch takes for itself.
     """
     with torch.no_grad(), Held() as held:
         module(x)
@@ -136,12 +130,12 @@ class Held(DispatchMode):
         self.known: set[int] = set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.meet((args, kwargs), new=False)
+        self.count((args, kwargs), new=False)
         out = func(*args, **(kwargs or {}))
-        self.meet(out, new=True)
+        self.count(out, new=True)
         return out
 
-    def meet(self, tensors: object, new: bool) -> None:
+    def count(self, tensors: object, new: bool) -> None:
         """Count each new storage until it is freed; a view has no storage of its own."""
         for tensor in tree_leaves(tensors):
             if not isinstance(tensor, torch.Tensor):

@@ -24,10 +24,7 @@ def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int) -> dic
 def time_steps(module: nn.Module, x: Tensor, rounds: int) -> dict[str, float]:
     """Run module(x) in each round, and return the shortest time of each step in milliseconds.
 
-    Args:
-        module: its forward takes a record, as MultiHeadAttention does.
-        x: (b, num_tokens, d_in).
-        rounds: a positive int; TypeError or ValueError otherwise.
+    The module's forward takes a record, as MultiHeadAttention's does; x is (b, num_tokens, d_in).
     """
     check_sizes(rounds=rounds)
     shortest: dict[str, float] = {}

@@ -1,6 +1,6 @@
 """Define a tiny language model made of MultiHeadAttention alone, and its measurements.
 
-model = TinyModel()                             untrained; beyond.moments loads trained ones
+model = TinyModel()                             untrained; beyond.checkpoints loads trained ones
 trace_layers(model, read("Anna met Bert ."))    the eleven steps of each of its layers
 with without_head(model, layer=1, head=0): ...  the same model with one head taken out
 """
@@ -87,20 +87,18 @@ def waves() -> torch.Tensor:
 
 
 def trace_layers(model: TinyModel, tokens: torch.Tensor) -> list[list[Step]]:
-    """Return the eleven steps of each layer, as helpers.trace.trace does, for tokens (b, n)."""
+    """Trace each layer for tokens (b, num_tokens): eleven steps, as helpers.trace.trace returns."""
     with torch.no_grad():
-        x = model.embedding(tokens)
-        every = []
+        x, traces = model.embedding(tokens), []
         for number, layer in enumerate(model.layers):
-            every.append(trace(layer, x if number else model.placed(x)))
-            x = x + every[-1][-1].tensors["out"]
-    return every
+            traces.append(trace(layer, x if number else model.placed(x)))
+            x = x + traces[-1][-1].tensors["out"]
+    return traces
 
 
 def patterns(model: TinyModel, tokens: torch.Tensor) -> list[torch.Tensor]:
     """Return the weights of each layer, (b, num_heads, num_tokens, num_tokens) each."""
-    every = trace_layers(model, tokens)
-    return [{step.name: step for step in steps}["softmax"].tensors["weights"] for steps in every]
+    return [steps[6].tensors["weights"] for steps in trace_layers(model, tokens)]
 
 
 @contextmanager
@@ -108,9 +106,6 @@ def without_head(model: TinyModel, layer: int, head: int) -> Iterator[None]:
     """Remove a head while the block runs: set its columns of out_proj.weight to 0.
 
     Only out_proj.weight is used, so the layers may be of any class.
-
-    Raises:
-        ValueError: the model has no such head.
     """
     check_head(model, layer, head)
     weight = model.layers[layer].out_proj.weight.data  # (d_out, d_out), a column for each feature
@@ -138,7 +133,9 @@ class Report:
     prefix: list[list[float]]  # prefix matching score, for each layer and head
     back: list[list[float]]  # mean weight on the token before, for each layer and head
     names: float  # share of repeated names for which the right name is most likely
-    agreement: float  # share of verbs for which the right number is more likely
+    agreement: (
+        float  # share of verbs for which the right number, singular or plural, is more likely
+    )
     loss: float  # mean cross-entropy of the repeated names
     loss_on_all: float  # mean cross-entropy of all words
 
@@ -150,19 +147,13 @@ class Report:
 
     @property
     def looking_back(self) -> list[int]:
-        """Return the heads of layer 0 that attend to the token before, best first.
-
-        Their mean weight on it is 0.25 or more; the best head is always included.
-        """
+        """Return the best head of layer 0 at looking back, then others with a weight of 0.25."""
         every = sorted(range(len(self.back[0])), key=lambda head: -self.back[0][head])
         return [head for head in every if head == every[0] or self.back[0][head] >= 0.25]
 
 
 def measure(model: TinyModel, stories: Stories) -> Report:
-    """Measure a model on stories, without dropout.
-
-    The agreement counts the number of a verb alone, not which verb it is.
-    """
+    """Measure a model on stories, without dropout."""
     model.eval()
     tokens, following = stories.tokens[:, :-1], stories.tokens[:, 1:]
     kinds = stories.kinds[:, 1:]
@@ -195,11 +186,7 @@ def prefix_matching(
     Args:
         weights: (b, num_heads, num_tokens, num_tokens).
         tokens: (b, num_tokens).
-        counted: (b, num_tokens) booleans: where to look. Tokens that did not occur before are
-            left out.
-
-    Returns:
-        Prefix matching scores, (num_heads,), from 0 to 1.
+        counted: (b, num_tokens) booleans: which tokens count, if they occurred before.
 
     Source: "In-context Learning and Induction Heads" (2022), prefix matching score.
     """
@@ -211,10 +198,7 @@ def prefix_matching(
 
 
 def story_loss(model: TinyModel, stories: Stories) -> torch.Tensor:
-    """Return the loss that training lowers: cross-entropy in nats, mean over the words.
-
-    A free word, which nobody can predict, counts a fifth of the others.
-    """
+    """Compute the loss of training: mean cross-entropy, where an unpredictable word counts 0.2."""
     scores = model(stories.tokens[:, :-1])  # (b, num_tokens, words)
     losses = nn.functional.cross_entropy(
         scores.flatten(0, 1), stories.tokens[:, 1:].flatten(), reduction="none"

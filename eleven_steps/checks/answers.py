@@ -33,7 +33,7 @@ from eleven_steps.checks.functions import judge_function
 from eleven_steps.checks.growing import ClassRead, judge_growing, read_steps
 from eleven_steps.checks.mistakes import MISTAKES
 from eleven_steps.checks.paper import FRESH, SHEET, Paper, papers, practised
-from eleven_steps.checks.reference import play
+from eleven_steps.checks.reference import run_reference
 from eleven_steps.checks.sentences import wording
 from eleven_steps.checks.verdict import Verdict, honestly, say, say_mistake, together, without_code
 from eleven_steps.checks.written import judge_written
@@ -130,7 +130,7 @@ def _printed(task: Any, answer: Any) -> str:
     if is_remote(answer):
         return ""
     if isinstance(task, Write):
-        asked = "call", [task.gets(play(task.cases[0]))]
+        asked = "call", [task.gets(run_reference(task.cases[0]))]
     elif isinstance(task, Grow):
         asked = "run_clause", "output", TASK_CASES[0]
     elif isinstance(task, Catch):

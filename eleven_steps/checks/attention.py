@@ -24,8 +24,8 @@ from eleven_steps.checks.contract import (
     equal,
 )
 from eleven_steps.checks.declared import Undeclared, against, case_of, is_declared
+from eleven_steps.checks.match_mistakes import named_mistake
 from eleven_steps.checks.mistakes import Mistake
-from eleven_steps.checks.names import named_mistake
 from eleven_steps.checks.place import MOST_TOKENS, find, placed, search_class
 from eleven_steps.checks.propose import is_lectures, proposal
 from eleven_steps.checks.sentences import wording

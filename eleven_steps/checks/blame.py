@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from eleven_steps.checks.asking.isolation import Stopped, TimeUp
+from eleven_steps.checks.asking.isolation import TimeUp, UserInterrupt
 from eleven_steps.checks.contract import equal
-from eleven_steps.checks.puts import TENSORS, THREE, Put, as_read, every_put, one, threes
+from eleven_steps.checks.replacements import TENSORS, THREE, Put, as_read, every_put, one, threes
 from eleven_steps.checks.right import Known, Right
 from eleven_steps.checks.watch import Spot, Watch
 
@@ -113,7 +113,7 @@ class Search:
         watch.instead, watch.seen = {}, self._note
         try:
             self.out = run()
-        except (TimeUp, Stopped):
+        except (TimeUp, UserInterrupt):
             raise
         except BaseException as error:
             self.error = error
@@ -390,7 +390,7 @@ class Search:
         self.watch.instead = {spot: put.values for spot, put in puts.items()}
         try:
             return equal(self._run(), self.goal)
-        except (TimeUp, Stopped):
+        except (TimeUp, UserInterrupt):
             raise
         except BaseException:
             return False

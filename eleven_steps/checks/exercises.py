@@ -22,7 +22,7 @@ from eleven_steps.checks.asking.cases import TASK_CASES, Case, seeded
 from eleven_steps.checks.asking.isolation import attempt, clock_paused
 from eleven_steps.checks.changes import PARTS, is_padding, sizes_of
 from eleven_steps.checks.mistakes import edited_source, mistake_named
-from eleven_steps.checks.reference import Parts, Scene, play
+from eleven_steps.checks.reference import Parts, Scene, run_reference
 from eleven_steps.checks.sentences import read_toml
 from eleven_steps.helpers.attention import future_mask
 from eleven_steps.helpers.trace import SHAPES, STEPS
@@ -98,7 +98,7 @@ class Write:
             with clock_paused():
                 returned = attempt(slip.returns, scene)
             return self.counted(as_parts(returned))
-        wrong = play(scene.case, slip.mistake)
+        wrong = run_reference(scene.case, slip.mistake)
         return self.answer(wrong) if self.step in wrong.steps else wrong.at(self.step)
 
 

@@ -25,8 +25,8 @@ from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.exercises import Slip, Write
 from eleven_steps.checks.mistakes import CHANGE_MISTAKES, MISTAKES
 from eleven_steps.checks.place import facts, find, placed
-from eleven_steps.checks.puts import THREE
-from eleven_steps.checks.reference import Parts, Scene, planted, play
+from eleven_steps.checks.reference import Parts, Scene, run_reference, with_mistakes
+from eleven_steps.checks.replacements import THREE
 from eleven_steps.checks.right import right_of
 from eleven_steps.checks.sentences import wording
 from eleven_steps.checks.verdict import Verdict, described, listed, say, say_mistake, together
@@ -54,7 +54,7 @@ def judge_function(task: Write, answer: Any) -> Verdict:
     if sort not in ("callable", "class", "module class", "module"):
         return say("no_function", name=name)
     more = unseen(task.cases[1]) if is_remote(answer) else ()
-    scenes = [play(case) for case in (*task.cases, *more)]
+    scenes = [run_reference(case) for case in (*task.cases, *more)]
     *returned, again = _returned(task, answer, [*scenes, scenes[FIRST]])
     if (verdict := _open(task, returned[FIRST].parts)) is not None:
         return verdict
@@ -131,7 +131,7 @@ def _ruled_out(task: Write, answer: Any) -> Verdict | None:
     for name, sentence in task.without.items():
         if name in called:
             return say_mistake(sentence)
-    given = task.gets(play(task.cases[-1]))
+    given = task.gets(run_reference(task.cases[-1]))
     for index, sentence in task.heeds.items():
         other = *given[:index], given[index] + 1, *given[index + 1 :]
         shapes = [ask(answer, "shapes_made", arguments) for arguments in (given, other)]
@@ -337,10 +337,10 @@ def _place(task: Write, answer: Any, scenes: list[Scene], at: int) -> tuple[Blam
 
 
 def _search(task: Write, answer: Any, case: Case, other: Case | None = None) -> Search:
-    scene, watch = play(case), Watch(answer)
+    scene, watch = run_reference(case), Watch(answer)
     goal = task.answer(scene)
     before = THREE if task.number > 4 else ()
-    right = right_of(case, planted(case.change))
+    right = right_of(case, with_mistakes(case.change))
 
     def run() -> Any:
         return watch.run(_call, task, watch.made, scene)

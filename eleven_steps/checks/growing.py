@@ -14,8 +14,8 @@ from eleven_steps.checks.blame import Blame, Search
 from eleven_steps.checks.contract import Broken, Clause, asked, equal, expected
 from eleven_steps.checks.mistakes import MISTAKES
 from eleven_steps.checks.place import find, placed, search_class
-from eleven_steps.checks.puts import TENSORS
-from eleven_steps.checks.reference import play
+from eleven_steps.checks.reference import run_reference
+from eleven_steps.checks.replacements import TENSORS
 from eleven_steps.checks.right import right_of, same
 from eleven_steps.checks.verdict import Verdict, say
 from eleven_steps.helpers.attention import MultiHeadAttention
@@ -116,7 +116,7 @@ def so_far(number: int) -> Verdict:
 
 def goal(step: str, case: Case) -> Any:
     """Name what forward returns once a step is done."""
-    tensors = tuple(play(case).steps[step].values())
+    tensors = tuple(run_reference(case).steps[step].values())
     return tensors if len(tensors) > 1 else tensors[0]
 
 
@@ -206,11 +206,11 @@ def read_steps(cls: Any, verdict: Verdict) -> ClassRead:
     wrong = None
     if verdict.kind not in ("right", "so far", "unfinished", "failed"):
         wrong = min(verdict.step or verdict.reached + 1, len(STEPS))
-    rows = enumerate(play(WHITEBOARD).steps.items(), 1)
+    rows = enumerate(run_reference(WHITEBOARD).steps.items(), 1)
     done = max((n for n, (_, right) in rows if n > 1 and _has(tensors, right)), default=1)
     done = len(STEPS) if verdict.passed else min(done, wrong - 1) if wrong else done
     steps = []
-    for number, (step, right) in enumerate(play(WHITEBOARD).steps.items(), 1):
+    for number, (step, right) in enumerate(run_reference(WHITEBOARD).steps.items(), 1):
         state = "done" if number <= done else "wrong" if number == wrong else "dark"
         if wrong is None and number == done + 1:
             state = "next"

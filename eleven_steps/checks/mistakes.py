@@ -82,6 +82,8 @@ CHANGE_MISTAKES: dict[str, Mistake] = {
     for name, entry in entries.items()
 }
 NO_MASK = "masked = scores.masked_fill_(future, -torch.inf)", "masked = scores"
+# Modules of eleven_steps.beyond.variants in which mistakes are planted, each after those it needs.
+_MODULES = "module kv_cache alibi masks norms rope gqa softmax gates sparse linear_attention"
 _BETWEEN, _OUR_CLASS = "\n\n# the next piece\n\n", "class VariantAttention"
 
 
@@ -210,7 +212,7 @@ def _pieces() -> tuple[str, ...]:
     """Return the sources of VariantAttention, its parts, and what it takes from the lecture."""
     lecture = _right_source()
     texts = [lecture[: lecture.index("    def forward(", lecture.index("class MultiHead"))]]
-    for name in ("module", "keep", "look", "turn", "project", "weigh", "choose", "linear"):
+    for name in _MODULES.split():
         text = inspect.getsource(getattr(variants, name))
         texts += re.sub(rf"(?m)^(?={_OUR_CLASS})", _BETWEEN, text).split(_BETWEEN)
     ours = re.compile(r"^from eleven_steps\b[^(\n]*(\([^)]*\))?\n", re.MULTILINE)

@@ -18,7 +18,7 @@ from eleven_steps.checks.paper import SHEET
 from eleven_steps.checks.sentences import wording
 from eleven_steps.helpers.trace import STEPS
 from eleven_steps.pictures import Picture
-from eleven_steps.pictures.done import draw_progress
+from eleven_steps.pictures.progress import draw_progress
 
 VARIABLE = "ELEVEN_STEPS_PROGRESS"
 COURSE = "eleven steps to multi-head attention"

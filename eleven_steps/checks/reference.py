@@ -34,7 +34,7 @@ class Scene:
 
 
 @functools.cache
-def play(case: Case, *mistakes: str) -> Scene:
+def run_reference(case: Case, *mistakes: str) -> Scene:
     """Record a pass of a case's right class, or with mistakes, until it ends or raises.
 
     The scene is kept: nobody may write into its tensors.
@@ -47,7 +47,7 @@ def play(case: Case, *mistakes: str) -> Scene:
         steps[name] = {key: tensor.detach().clone() for key, tensor in tensors.items()}
 
     with clock_paused(), torch.random.fork_rng(devices=[]), torch.no_grad():
-        module = attempt(build, planted(case.change, *mistakes), case)
+        module = attempt(build, with_mistakes(case.change, *mistakes), case)
         if isinstance(module, Failure):
             return Scene(case, module, steps, module)
         out = attempt(call_changed, module, case, record)
@@ -56,7 +56,7 @@ def play(case: Case, *mistakes: str) -> Scene:
 
 
 @functools.cache
-def planted(change: str, *mistakes: str) -> type[MultiHeadAttention]:
+def with_mistakes(change: str, *mistakes: str) -> type[MultiHeadAttention]:
     """Return the right class of a variant, or that class with mistakes."""
     if mistakes:
         return wrong_class(*mistakes)

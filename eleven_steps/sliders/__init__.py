@@ -9,7 +9,7 @@ from eleven_steps.sliders.film import Film, film
 from eleven_steps.sliders.lesson import run, tokens
 from eleven_steps.sliders.lever import explore_lever
 from eleven_steps.sliders.live import Live
-from eleven_steps.sliders.model_films import explore_cache, explore_models, explore_moments
+from eleven_steps.sliders.model_films import explore_cache, explore_checkpoints, explore_models
 from eleven_steps.sliders.own import explore_class
 from eleven_steps.sliders.products import explore_blocks
 from eleven_steps.sliders.stage import explore_stage

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import torch
 import traitlets
 
+from eleven_steps.beyond.checkpoints import MEETING, load_trained
 from eleven_steps.beyond.grammar import WORDS, read
-from eleven_steps.beyond.moments import MEETING, load_trained
 from eleven_steps.beyond.tiny import TinyModel
 from eleven_steps.helpers.examples import load_whiteboard
 from eleven_steps.pictures import draw_tensors

@@ -1,9 +1,9 @@
-"""Films of a whole model: real ones, moments of training, a cache that grows."""
+"""Films of a whole model: real ones, checkpoints of training, a cache that grows."""
 
 import torch
 
+from eleven_steps.beyond.checkpoints import Checkpoint, load_checkpoints
 from eleven_steps.beyond.grammar import read, write
-from eleven_steps.beyond.moments import Moment, load_moments
 from eleven_steps.beyond.sizes import load_models
 from eleven_steps.beyond.tiny import patterns
 from eleven_steps.beyond.variants import Cache, VariantAttention
@@ -27,23 +27,23 @@ def model_at(model: str) -> Picture:
     return draw_map(trace(mha, x))
 
 
-def explore_moments(sentence: str) -> Film:
-    """Move through the stored moments of training and see where each head looks in a sentence."""
-    moments = {moment.step: moment for moment in load_moments()}
-    end = {"step": max(moments)}  # at the start all rows are even
-    return film(lambda step: heads_at(moments[step], sentence), end, step=moments)
+def explore_checkpoints(sentence: str) -> Film:
+    """Draw the weights of each head for a sentence, checkpoint by checkpoint."""
+    checkpoints = {checkpoint.step: checkpoint for checkpoint in load_checkpoints()}
+    end = {"step": max(checkpoints)}  # at the start all rows are even
+    return film(lambda step: heads_at(checkpoints[step], sentence), end, step=checkpoints)
 
 
-def heads_at(moment: Moment, sentence: str) -> Picture:
-    """Draw every head at one moment; below its name, where the last word looks."""
+def heads_at(checkpoint: Checkpoint, sentence: str) -> Picture:
+    """Draw every head at one checkpoint; below its name, where the last word looks."""
     tokens = read(sentence)
     words = write(tokens[0])
-    layers = [weights[0] for weights in patterns(moment.model, tokens)]
+    layers = [weights[0] for weights in patterns(checkpoint.model, tokens)]
     notes = [
         [f"{words[-1]} > {words[int(w[-1].argmax())]} {w[-1].max():.2f}" for w in layer]
         for layer in layers
     ]
-    title = f"After {moment.step} steps: loss on names {moment.loss:.2f}"
+    title = f"After {checkpoint.step} steps: loss on names {checkpoint.loss:.2f}"
     return draw_patterns(layers, words, notes, title)
 
 

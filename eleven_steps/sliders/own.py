@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import torch
 import traitlets
 
+from eleven_steps.beyond.checkpoints import MEETING, load_trained
 from eleven_steps.beyond.grammar import WORDS, read
-from eleven_steps.beyond.moments import MEETING, load_trained
 from eleven_steps.beyond.tiny import NUM_HEADS, TinyModel, without_head
 from eleven_steps.helpers.trace import STEPS
 from eleven_steps.sliders.breaking import differing, tables

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 import traitlets
 
+from eleven_steps.beyond.checkpoints import load_sentence
 from eleven_steps.beyond.grammar import WORDS, read
-from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.beyond.tiny import TinyModel, trace_layers
 from eleven_steps.helpers.attention import MultiHeadAttention
 from eleven_steps.helpers.trace import SHAPES, STEPS, step_source, trace

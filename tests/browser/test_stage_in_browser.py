@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 from test_pictures import luminance
 from waits import in_page
 
+from eleven_steps.beyond.checkpoints import load_sentence
 from eleven_steps.beyond.grammar import WORDS
-from eleven_steps.beyond.moments import load_sentence
 from eleven_steps.sliders.stage import explore_stage, module_of, sizes_of, unpacked
 
 BEGIN = """window.stage = new Stage(el, window.data);

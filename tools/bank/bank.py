@@ -22,7 +22,7 @@ from torch.nn.modules.module import register_module_forward_hook
 
 from eleven_steps.checks.asking.cases import Case, seeded
 from eleven_steps.checks.mistakes import LINES, MISTAKES
-from eleven_steps.checks.reference import play
+from eleven_steps.checks.reference import run_reference
 
 BUILT = (
     "`MultiHeadAttention(d_in={d_in}, d_out={d_out}, context_length={context_length}, dropout=0.0, "
@@ -178,9 +178,9 @@ def as_printed(kind: Kind) -> Iterator[None]:
 
     after = any(at.startswith(("softmax", "context", "combine")) for at in kind.given)
     with register_module_forward_hook(rounded) if after else contextlib.nullcontext():
-        play.cache_clear()
+        run_reference.cache_clear()
         yield
-    play.cache_clear()
+    run_reference.cache_clear()
 
 
 def choices(kind: Kind, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
@@ -232,7 +232,7 @@ def coarse(text: str) -> str:
 
 def readable(at: str, case: Drawn) -> bool:
     """Say whether a table has small numbers and no repeated row."""
-    rows = grid(play(case), *at.split())
+    rows = grid(run_reference(case), *at.split())
     finite = rows[rows.isfinite()]
     return bool(finite.abs().max() <= MOST) and len(rows.unique(dim=0)) == len(rows)
 
@@ -268,7 +268,7 @@ def given(at: str, case: Drawn) -> str:
     where, *head = at.split()
     called = where if where.endswith((".weight", ".bias")) else where.partition(".")[2]
     called += f", head {head[0]}" if head else ""
-    return f"{called}:\n\n{block_of(table(play(case), *at.split()))}"
+    return f"{called}:\n\n{block_of(table(run_reference(case), *at.split()))}"
 
 
 def block_of(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from eleven_steps.checks.asking.cases import LAYERS, close
-from eleven_steps.checks.reference import Scene, play
+from eleven_steps.checks.reference import Scene, run_reference
 
 
 def look(show: str, case, names: Sequence[str]) -> str:
@@ -18,7 +18,7 @@ def look(show: str, case, names: Sequence[str]) -> str:
         names: mistakes of the catalogue; none for the right class.
     """
     what, *at = show.split()
-    scene = play(case, *names)
+    scene = run_reference(case, *names)
     needed = at[0].partition(".")[0] if at else NEEDS.get(what)
     if scene.module is scene.failure or needed and needed not in scene.steps:
         return scene.failure.text

@@ -34,7 +34,7 @@ from pathlib import Path
 from textwrap import indent
 
 import nbformat
-from named import Roster
+from match_students import Roster
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 

@@ -50,7 +50,7 @@ from feedback import pages
 from grade_one import Grader, Limits
 from handed_in import Submission, submissions
 from judging import Judge
-from named import Person, Roster
+from match_students import Person, Roster
 from own_numbers import own
 from results import Result, course_exercises, results
 from sandbox import Isolation, copy_course, find_isolation

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from course import COURSE
-from named import Person, Roster, person_of
+from match_students import Person, Roster, person_of
 
 LARGEST_FILE = 30_000_000  # most bytes read of an unpacked file
 LARGEST_CODE = 10_000_000  # characters in the code cells of a notebook
@@ -77,7 +77,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
     found: dict[str, list[Submission]] = {}
     for person in roster.people:
         found[person.login] = [Submission(person.login, "", person=person)]
-    for name, files, alone in tops(folder):
+    for name, files, alone in top_level_entries(folder):
         person, notebooks = (
             person_of(name, alone),
             [file for file in files if is_notebook(file.name)],
@@ -97,7 +97,7 @@ def submissions(folder: Path, roster: Roster | None = None) -> tuple[list[Submis
     return [submitted for _, mine in sorted(found.items()) for submitted in mine], unread
 
 
-def tops(folder: Path) -> Iterator[tuple[str, list[File], bool]]:
+def top_level_entries(folder: Path) -> Iterator[tuple[str, list[File], bool]]:
     """Yield the top-level entries of a folder: name, files, and whether it is a single file."""
     if folder.is_dir():
         for path in sorted(folder.iterdir()):
@@ -148,7 +148,7 @@ def packed(archive: zipfile.ZipFile, place: str, depth: int) -> Iterator[File]:
 def read_packed(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     try:
         with archive.open(entry) as file:
-            return bearable(file.read(LARGEST_FILE + 1))
+            return within_size_limit(file.read(LARGEST_FILE + 1))
     except (OSError, RuntimeError, ValueError, NotImplementedError, zipfile.BadZipFile):
         raise Broken("cannot be taken out of its zip file") from None
 
@@ -214,13 +214,13 @@ def read_file(path: Path) -> bytes:
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Broken("is not a plain file")
-            return bearable(file.read(LARGEST_FILE + 1))
+            return within_size_limit(file.read(LARGEST_FILE + 1))
     except OSError as error:
         link = "is a link" if path.is_symlink() else f"cannot be opened: {error.strerror}"
         raise Broken(link) from None
 
 
-def bearable(content: bytes) -> bytes:
+def within_size_limit(content: bytes) -> bytes:
     if len(content) > LARGEST_FILE:
         raise Broken(f"is larger than {LARGEST_FILE // 1_000_000} MB")
     return content

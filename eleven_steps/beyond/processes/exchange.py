@@ -21,9 +21,6 @@ def attend_by_exchange(
     Returns:
         context (b, num_heads, tokens here, head_dim).
 
-    Raises:
-        ValueError: the heads cannot be shared out evenly.
-
     Source: "DeepSpeed Ulysses" (2023).
     """
     num_processes, num_heads = dist.get_world_size(), queries.shape[1]

@@ -47,12 +47,11 @@ class Processes:
         self.seconds = seconds
         self.folder = tempfile.TemporaryDirectory(prefix="processes", ignore_cleanup_errors=True)
         self.answers: queue.Queue = queue.Queue()
-        self.started: set[int] = set()
         try:
-            self.running = [self._start(place) for place in range(num_processes)]
+            self.running = [self._start(rank) for rank in range(num_processes)]
         except OSError as error:
             raise RuntimeError(f"no process can be started here ({error}). {NOT_HERE}") from None
-        self._gather("meeting with")
+        self._gather()
 
     def run(
         self,
@@ -76,23 +75,22 @@ class Processes:
             dictionaries of such.
 
         Raises:
-            TypeError: it is no function that can be sent.
+            TypeError: the function cannot be sent.
             ValueError: there are not as many shares as processes.
             RuntimeError: a process ended, raised, or did not answer in time: all have ended then.
         """
         if shares is not None and len(shares) != self.num_processes:
             raise ValueError(
-                f"shares has {len(shares)} entries for {self.num_processes} processes: "
-                f"one each is expected"
+                f"{len(shares)} shares: one for each of {self.num_processes} processes"
             )
         if not self.running:
             raise RuntimeError(f"these processes have ended: start Processes({self.num_processes})")
         luggage = pack(function)
-        for place, process in enumerate(self.running):
-            own = () if shares is None else (shares[place],)
+        for rank, process in enumerate(self.running):
+            own = () if shares is None else (shares[rank],)
             with contextlib.suppress(BrokenPipeError):  # _gather reports that it has ended
                 send(process.stdin, (luggage, (*own, *arguments)))
-        return self._gather("answer from", seconds)
+        return self._gather(seconds)
 
     def close(self) -> None:
         """End all processes at once; a second call does nothing."""
@@ -119,33 +117,33 @@ class Processes:
         state = "running" if self.running else "ended"
         return f"{self.num_processes} processes, {state}"
 
-    def _start(self, place: int) -> subprocess.Popen:
-        about = {"place": place, "num_processes": self.num_processes}
+    def _start(self, rank: int) -> subprocess.Popen:
+        about = {"rank": rank, "num_processes": self.num_processes}
         about |= {"folder": self.folder.name, "seconds": self.seconds}
-        with Path(self.folder.name, f"said-{place}").open("wb") as said:
+        with Path(self.folder.name, f"stderr-{rank}").open("wb") as stderr:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-c", WORK, json.dumps(about)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
-                env=surroundings(),
+                stderr=stderr,
+                env=environment(),
                 start_new_session=True,  # an interrupt reaches this process alone
             )
-        threading.Thread(target=self._listen, args=(place, process), daemon=True).start()
+        threading.Thread(target=self._listen, args=(rank, process), daemon=True).start()
         return process
 
-    def _listen(self, place: int, process: subprocess.Popen) -> None:
+    def _listen(self, rank: int, process: subprocess.Popen) -> None:
         answers = self.answers
         try:
             while True:
-                answers.put((place, receive(process.stdout, weights_only=True)))
+                answers.put((rank, receive(process.stdout, weights_only=True)))
         except (EOFError, OSError):
-            answers.put((place, None))
+            answers.put((rank, None))
         except Exception as error:  # a result of a class that cannot be sent
-            answers.put((place, ("raised", f"{type(error).__name__} in its answer")))
+            answers.put((rank, ("raised", f"{type(error).__name__} in its answer")))
         process.stdout.close()
 
-    def _gather(self, awaited: str, seconds: float | None = None) -> list[Any]:
+    def _gather(self, seconds: float | None = None) -> list[Any]:
         """Wait for an answer of every process; end all processes if one is missing."""
         answers: dict[int, Any] = {}
         printed: list[tuple[int, str]] = []
@@ -153,72 +151,51 @@ class Processes:
         end = time.monotonic() + seconds
         try:
             while len(answers) < self.num_processes:
-                place, answer = self.answers.get(timeout=max(0.0, end - time.monotonic()))
-                if answer is not None and answer[0] == "started":
-                    self.started.add(place)
-                elif answer is not None and answer[0] == "printed":
-                    printed.append((place, answer[1]))
-                elif answer is None or answer[0] == "raised":
-                    raise RuntimeError(self._what_happened(place, answer))
+                rank, answer = self.answers.get(timeout=max(0.0, end - time.monotonic()))
+                if answer is None or answer[0] == "raised":
+                    raise RuntimeError(self._failure(rank, answer))
+                kind, content = answer
+                if kind == "printed":
+                    printed.append((rank, content))
                 else:
-                    answers[place] = answer[1]
+                    answers[rank] = content
         except queue.Empty:
-            self.close()
-            raise RuntimeError(self._who_is_missing(awaited, sorted(answers), seconds)) from None
-        except BaseException:
-            self.close()
-            raise
+            missing = sorted(set(range(self.num_processes)) - answers.keys())
+            raise RuntimeError(
+                f"process{'es' * (len(missing) > 1)} {', '.join(map(str, missing))} of "
+                f"{self.num_processes} did not answer within {seconds:g} seconds, so all were "
+                f"stopped. Do all of them call the same collectives, in the same order?"
+            ) from None
         finally:
-            for place, line in sorted(printed, key=itemgetter(0)):
-                print(f"process {place}: {line}")
-        return [answers[place] for place in range(self.num_processes)]
+            if len(answers) < self.num_processes:
+                self.close()
+            for rank, line in sorted(printed, key=itemgetter(0)):
+                print(f"process {rank}: {line}")
+        return [answers[rank] for rank in range(self.num_processes)]
 
-    def _who_is_missing(self, awaited: str, there: list[int], seconds: float) -> str:
-        """Return a sentence that names the processes that did not answer in time."""
-        everyone = set(range(self.num_processes))
-        if self.started != everyone:
-            awaited, there = "sign of life from", sorted(self.started)
-        missing = sorted(everyone - set(there))
-        rest = f" ({named(there)} answered)" if there else ""
-        ask = ". Do all of them call the same collectives, in the same order?"
-        return (
-            f"no {awaited} {named(missing)} within {seconds:g} seconds{rest}: "
-            f"all {self.num_processes} were stopped{ask * (awaited == 'answer from')}"
-        )
-
-    def _what_happened(self, place: int, answer: tuple[str, str] | None) -> str:
+    def _failure(self, rank: int, answer: tuple[str, str] | None) -> str:
         """Return a sentence about the process that failed first; others then fail because of it."""
-        end = time.monotonic() + (1.0 if answer is None or "onnection" in answer[1] else 0.0)
-        while answer is not None and time.monotonic() < end:
+        end = time.monotonic() + 1.0
+        while answer is not None and "onnection" in answer[1] and time.monotonic() < end:
             time.sleep(0.05)
-            ended = [i for i, process in enumerate(self.running) if process.poll() is not None]
-            if ended:
-                place, answer = ended[0], None
-        others = self.num_processes - 1
-        rest = f"the other{'s were' if others > 1 else ' was'} stopped as well" if others else ""
+            if ended := [i for i, each in enumerate(self.running) if each.poll() is not None]:
+                rank, answer = ended[0], None
         if answer is not None:
             how = f"raised {answer[1]}"
         else:
-            self.running[place].kill()  # its pipe is closed, so it is about to end
-            self.running[place].wait()
-            status = self.running[place].returncode
+            self.running[rank].kill()  # its pipe is closed, so it is about to end
+            status = self.running[rank].wait()
             how = f"ended with exit status {status}"
             if status < 0:
                 how = f"was ended by {signal.Signals(-status).name}"
-            last = Path(self.folder.name, f"said-{place}").read_text("utf-8", "replace").strip()
+            last = Path(self.folder.name, f"stderr-{rank}").read_text("utf-8", "replace").strip()
             how += f", saying: {last.splitlines()[-1]}" if last else ""
-        return "; ".join(filter(None, (f"process {place} of {self.num_processes} {how}", rest)))
+        return f"process {rank} of {self.num_processes} {how}; all were stopped"
 
 
-def named(places: list[int]) -> str:
-    """Return names of processes: "process 0", or "processes 0, 2"."""
-    return f"process{'es' * (len(places) > 1)} {', '.join(map(str, places))}"
-
-
-def surroundings() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment of a process: the same imports, one thread, no network."""
-    ours = str(Path(__file__).resolve().parents[3])
-    paths = [ours, *filter(None, sys.path)]
+    paths = [str(Path(__file__).resolve().parents[3]), *filter(None, sys.path)]
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
     if sys.platform in LOOPBACK:
         own["GLOO_SOCKET_IFNAME"] = LOOPBACK[sys.platform]

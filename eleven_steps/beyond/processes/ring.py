@@ -25,10 +25,7 @@ def attend_in_ring(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tens
 
 
 class InRing(torch.autograd.Function):
-    """Attend to every block of keys and values, in the forward and again in the backward pass.
-
-    The backward pass recomputes the weights, so no process ever holds all blocks at once.
-    """
+    """Attend to the blocks one by one; recompute their weights one by one in the backward pass."""
 
     @staticmethod
     def forward(
@@ -130,11 +127,7 @@ def forward_here(mha: MultiHeadAttention, x: torch.Tensor, attend: Callable) -> 
 
 
 def share_tokens(x: torch.Tensor, num_processes: int) -> list[torch.Tensor]:
-    """Return the tokens of each process, (b, num_tokens / num_processes, d_in), in order.
-
-    Raises:
-        ValueError: the tokens cannot be shared out evenly.
-    """
+    """Split x by tokens, (b, num_tokens / num_processes, d_in) for each process, in order."""
     check_sizes(num_processes=num_processes)
     num_tokens = x.shape[1]
     if num_tokens % num_processes:

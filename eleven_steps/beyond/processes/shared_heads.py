@@ -15,7 +15,7 @@ PROJECTIONS = "W_query", "W_key", "W_value"
 
 
 class SharedHeads(VariantAttention):
-    """Hold the heads of one process, and sum over all processes at step 11.
+    """Compute attention with the heads of one process, and sum over all processes at step 11.
 
     Steps 2 to 10 are the same for fewer heads: rows of W_query, W_key and W_value, and columns of
     out_proj. If there are fewer key heads than processes, neighbouring processes hold copies of
@@ -28,8 +28,7 @@ class SharedHeads(VariantAttention):
         num_processes: how many shares there are.
 
     Raises:
-        TypeError: a size is not an int.
-        ValueError: the heads cannot be shared out evenly, or mha has other parts.
+        ValueError: the heads cannot be split evenly, or mha has other parts.
 
     Source: "Megatron-LM" (2019), section 3.
     """
@@ -110,7 +109,7 @@ def add_up_copies(share: SharedHeads) -> None:
 
 
 def check_cut(mha: MultiHeadAttention, num_processes: int) -> int:
-    """Return how many key heads mha has; raise unless its heads divide among the processes."""
+    """Return how many key heads mha has; raise unless its heads can be split evenly."""
     parts, num_kv_heads = getattr(mha, "parts", ()), getattr(mha, "num_kv_heads", mha.num_heads)
     if other := [part for part in parts if not isinstance(part, GroupedHeads)]:
         raise ValueError(f"parts hold {other[0]}: only GroupedHeads can be cut by heads here")
@@ -135,17 +134,13 @@ def check_shares(num_heads: int, num_processes: int, num_kv_heads: int | None = 
 
 
 def share_heads(mha: MultiHeadAttention, num_processes: int) -> list[SharedHeads]:
-    """Return the share of each process, process 0 first; errors as in SharedHeads."""
+    """Split mha by heads, and return the share of each process; errors as in SharedHeads."""
     check_cut(mha, num_processes)
     return [SharedHeads(mha, place, num_processes) for place in range(num_processes)]
 
 
 def parallelize(mha: MultiHeadAttention) -> MultiHeadAttention:
-    """Split mha in place by torch's own tensor parallelism; all processes must call it.
-
-    Raises:
-        ValueError: the heads cannot be shared out evenly.
-    """
+    """Split mha in place by torch's own tensor parallelism; all processes must call it."""
     num_processes = dist.get_world_size()
     check_shares(mha.num_heads, num_processes)
     mesh = init_device_mesh(mha.W_query.weight.device.type, (num_processes,))

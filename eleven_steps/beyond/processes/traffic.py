@@ -23,8 +23,7 @@ SILENT = "wait", "recv", "_wrap", "monitored", "barrier"  # these send nothing
 class Traffic(DispatchMode):
     """Count the bytes that this process passes to torch.distributed while the mode is active.
 
-    calls and handed are dictionaries by name, such as "all_reduce" and "send": how many calls, and
-    how many bytes. Waiting and receiving pass nothing.
+    The dictionaries calls and handed count calls and bytes by name, such as "all_reduce".
     """
 
     def __init__(self):
@@ -66,11 +65,8 @@ def bytes_of_ring(
 ) -> int:
     """Return the bytes that each process sends in a forward pass of the ring.
 
-    Its own block, keys and values of num_tokens / num_processes tokens, and each block that comes
-    in but the last is sent on.
-
-    Args:
-        features: of all heads of keys together: d_out, or less where heads share keys.
+    It sends its own block, keys and values of num_tokens / num_processes tokens, and each block
+    that it receives but the last. features are those of all heads of keys together.
     """
     check_sizes(b=b, num_tokens=num_tokens, features=features, bytes_each=bytes_each)
     check_sizes(num_processes=num_processes)
@@ -88,11 +84,8 @@ def bytes_of_exchange(
 ) -> int:
     """Return the bytes that each process sends when it exchanges heads for tokens and back.
 
-    Queries, keys, values and context of num_tokens / num_processes tokens, and of these all but
-    the part that stays.
-
-    Args:
-        features: of all heads of keys that are sent, copies counted; d_out if left out.
+    It sends queries, keys, values and context of num_tokens / num_processes tokens, all but the
+    part that stays. features are those of all heads of keys that are sent, d_out by default.
     """
     features = d_out if features is None else features
     check_sizes(b=b, num_tokens=num_tokens, d_out=d_out, bytes_each=bytes_each)

@@ -1,8 +1,8 @@
 """Send a function of a notebook to another process: as source, with everything it uses.
 
-A process that starts anew imports modules by name, but a notebook is no module. So a function of a
-notebook travels as its source, and what its source names travels with it: functions of the notebook
-alike, what was imported by its name, all else by value.
+A new process imports modules by name, but a notebook is no module. So the source of the function is
+sent, and with it what the source names: functions of the notebook also as source, imported things
+by name, everything else by value.
 """
 
 import dis
@@ -19,7 +19,7 @@ NOTEBOOK = "__main__"
 
 @dataclass
 class Luggage:
-    """Hold what another process needs to call a function: name, sources, imports, values."""
+    """Hold what another process needs to call a function."""
 
     name: str
     sources: list[str] = field(default_factory=list)
@@ -38,11 +38,7 @@ class Luggage:
 
 
 def pack(function: Callable) -> Luggage:
-    """Collect what another process needs to call a function.
-
-    Raises:
-        TypeError: it is not a function that was defined with def.
-    """
+    """Collect what another process needs to call a function that was defined with def."""
     if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
         raise TypeError(f"{function!r} cannot be sent: a function defined with def is expected")
     luggage = Luggage(function.__name__)

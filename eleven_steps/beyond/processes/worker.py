@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_map
 
 
 def send(stream: BinaryIO, content: Any) -> None:
-    """Write one message."""
+    """Write a message to a stream: its length in eight bytes, then its content."""
     held = io.BytesIO()
     torch.save(content, held)
     stream.write(struct.pack("!Q", held.tell()) + held.getbuffer())
@@ -32,7 +32,7 @@ def send(stream: BinaryIO, content: Any) -> None:
 
 
 def receive(stream: BinaryIO, **how: Any) -> Any:
-    """Return the next message; raise EOFError when the pipe is closed."""
+    """Read the next message from a stream; raise EOFError when the pipe is closed."""
     head = stream.read(8)
     if len(head) < 8:
         raise EOFError
@@ -44,7 +44,7 @@ def receive(stream: BinaryIO, **how: Any) -> Any:
 
 
 class Printed(io.TextIOBase):
-    """Forward what a function prints, line by line, apart from the answers."""
+    """Forward what a function prints, line by line, among the answers."""
 
     def __init__(self, answers: BinaryIO):
         self.answers, self.rest = answers, ""
@@ -62,16 +62,16 @@ class Printed(io.TextIOBase):
             self.write("\n")
 
 
-def join(place: int, num_processes: int, folder: str, seconds: float) -> torch.device:
+def join(rank: int, num_processes: int, folder: str, seconds: float) -> torch.device:
     """Connect to the other processes through a file in folder; return the device to use."""
     gpus = torch.cuda.device_count() >= num_processes
-    device = torch.device("cuda", place) if gpus else torch.device("cpu")
+    device = torch.device("cuda", rank) if gpus else torch.device("cpu")
     if gpus:
         torch.cuda.set_device(device)
     dist.init_process_group(
         "nccl" if gpus else "gloo",
-        store=dist.FileStore(str(Path(folder, "meeting")), num_processes),
-        rank=place,
+        store=dist.FileStore(str(Path(folder, "store")), num_processes),
+        rank=rank,
         world_size=num_processes,
         timeout=datetime.timedelta(seconds=2 * seconds),  # longer than the limit of the group
     )
@@ -115,7 +115,6 @@ def main() -> None:
     os.dup2(2, 1)  # output of C code must not mix with the answers
     about = json.loads(sys.argv[1])
     torch.set_num_threads(1)
-    send(answers, ("started", None))
     device = join(**about)
     jobs: queue.Queue = queue.Queue()
     threading.Thread(

@@ -22,37 +22,34 @@ class Part:
 
     project and softmax (REPLACED) replace their step. transpose, scores, mask, scaled (step 7,
     before the softmax), context and combine add to theirs. Learned layers of a part belong to the
-    module, so that parts hold numbers only.
+    module, so that parts hold numbers only. TypeError and ValueError, raised as the module is built
+    or called, say which number of a part does not fit.
     """
 
-    turn: ClassVar[int] = 0  # parts act in the order of these numbers within a step
+    order: ClassVar[int] = 0  # parts act in the order of these numbers within a step
     past: ClassVar[int] = 0  # tokens that came before x
-    # The reason; parts of which one is needed as well; parts that cannot be combined with it.
-    does: ClassVar[str] = ""
-    needs: ClassVar[str] = ""
-    apart: ClassVar[str] = ""
+    needs: ClassVar[str] = ""  # names of parts, one of which the part needs as well
+    excludes: ClassVar[str] = ""  # names of parts that it cannot be combined with
+    reason: ClassVar[str] = ""  # what it does, as an error about needs and excludes says
 
     def check(self, mha: "VariantAttention") -> None:
-        """Raise if the part does not fit mha."""
+        """Raise if the part does not fit the module."""
 
     def learn(self, mha: "VariantAttention") -> None:
-        """Give mha the layers that the part needs."""
+        """Add the layers that the part needs to the module."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """Hold one call of forward: the module, its x, and the number of tokens so far, x included.
-
-    A part may store notes in it for a later step.
-    """
+    """Hold what parts need to know about one call of forward."""
 
     mha: "VariantAttention"
     x: torch.Tensor
-    end: int
-    notes: dict = field(default_factory=dict)
+    end: int  # the number of tokens so far, those of x included
+    notes: dict = field(default_factory=dict)  # what a part stores for a later step
 
     def change(self, step: str, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Return the tensors of a step after each part has changed them, in order."""
+        """Let each part change the tensors of a step, in order, and return them."""
         for part in self.mha.parts:
             if hasattr(part, step):
                 tensors = getattr(part, step)(self, *tensors)
@@ -62,8 +59,7 @@ class Call:
 class VariantAttention(MultiHeadAttention):
     """Compute MultiHeadAttention's eleven steps, some of them changed by parts.
 
-    Without parts it is MultiHeadAttention, number for number. Its weights are that class's, and
-    those that parts add.
+    Without parts it equals MultiHeadAttention, number for number. Parts may add weights.
 
     Args:
         d_in, d_out, context_length, dropout, num_heads, qkv_bias: as in MultiHeadAttention.
@@ -101,7 +97,7 @@ class VariantAttention(MultiHeadAttention):
             self.out_proj = torch.nn.Linear(heads, d_out, bias=out_bias)
         self.num_kv_heads = num_heads  # heads of keys and values
         self.key_dim = self.head_dim  # features of a query and of a key
-        self.parts = in_turn(parts)
+        self.parts = in_order(parts)
         for part in self.parts:
             part.check(self)
             part.learn(self)
@@ -110,16 +106,13 @@ class VariantAttention(MultiHeadAttention):
         """Return a module with more parts that shares all weights, for one sequence or call.
 
         Raises:
-            TypeError, ValueError: as for the parts of a new module; or a part has weights.
+            ValueError: a part has weights of its own, or does not fit.
         """
         for part in parts:
             if isinstance(part, Part) and type(part).learn is not Part.learn:
-                raise ValueError(
-                    f"{part} has weights of its own: it is expected among the parts that the "
-                    f"module is built with"
-                )
+                raise ValueError(f"{part} has weights of its own: build the module with it")
         twin = copy.copy(self)
-        twin.parts = in_turn([*self.parts, *parts])
+        twin.parts = in_order([*self.parts, *parts])
         for part in twin.parts:
             part.check(twin)
         return twin
@@ -131,11 +124,10 @@ class VariantAttention(MultiHeadAttention):
     def forward(
         self, x: torch.Tensor, record: Callable[..., None] = record_nothing
     ) -> torch.Tensor:
-        """Compute out (b, num_tokens, d_out) of x (b, num_tokens, d_in) in eleven steps.
+        """Take x (b, num_tokens, d_in) through the eleven steps to out (b, num_tokens, d_out).
 
-        num_keys, the tokens that keys come from, is num_tokens unless a part brings others.
-
-        Args and errors as in MultiHeadAttention, and what the parts raise.
+        num_keys, the tokens that keys come from, is num_tokens unless a part brings others. Args
+        and errors as in MultiHeadAttention.
         """
         # 1 shape
         check_input(x, self.W_query, self.context_length)
@@ -201,11 +193,11 @@ class VariantAttention(MultiHeadAttention):
         return out
 
     def project(self, call: Call) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return queries, keys and values as the lecture does, (b, num_tokens, features) each."""
+        """Project x to queries, keys and values, (b, num_tokens, features) each."""
         return self.W_query(call.x), self.W_key(call.x), self.W_value(call.x)
 
     def softmax(self, call: Call, scaled: torch.Tensor) -> torch.Tensor:
-        """Return weights as the lecture does, from scores (b, num_heads, num_tokens, num_keys)."""
+        """Turn scores (b, num_heads, num_tokens, num_keys) into weights."""
         return torch.softmax(scaled, dim=-1)
 
     def extra_repr(self) -> str:
@@ -219,7 +211,7 @@ def replacing(step: str, mha: VariantAttention) -> Callable:
     return getattr(owner, step)
 
 
-def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
+def in_order(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return parts in the order in which they act; raise if they cannot be combined."""
     parts, owners = tuple(parts), {}
     for part in parts:
@@ -227,18 +219,18 @@ def in_turn(parts: Iterable[Part]) -> tuple[Part, ...]:
             raise TypeError(
                 f"parts hold {part!r} ({type(part).__name__}): parts such as Rope() are expected"
             )
-        steps = [f"does step {step}" for step in REPLACED if hasattr(part, step)]
+        steps = [f"replaces step {step}" for step in REPLACED if hasattr(part, step)]
         for what in [f"is a {type(part).__name__}", *steps]:
             if what in owners:
                 raise ValueError(f"{owners[what]} and {part}: one part that {what} is expected")
             owners[what] = part
     for part in parts:
-        check_part(part, parts)
-    return tuple(sorted(parts, key=lambda part: part.turn))
+        check_part(part, [type(other) for other in parts if other is not part])
+    return tuple(sorted(parts, key=lambda part: part.order))
 
 
-def check_part(part: Part, parts: Iterable[Part]) -> None:
-    """Raise unless a part's sizes are positive and it can be combined with the other parts."""
+def check_part(part: Part, others: Iterable[type[Part]]) -> None:
+    """Raise unless a part's sizes are positive and it can be combined with the other kinds."""
     name = type(part).__name__
     counts = {
         f"{name}.{field.name}": getattr(part, field.name)
@@ -246,13 +238,12 @@ def check_part(part: Part, parts: Iterable[Part]) -> None:
         if field.type in (int, int | None) and getattr(part, field.name) != field.default
     }
     check_sizes(**counts)
-    others = [type(other) for other in parts if other is not part]
-    beside = {base.__name__: kind.__name__ for kind in others for base in kind.__mro__}
+    given = {base.__name__: kind.__name__ for kind in others for base in kind.__mro__}
     needs = part.needs.split()
-    if needs and not beside.keys() & set(needs):
-        raise ValueError(f"{name} {part.does}: {' or '.join(needs)} is expected beside it")
-    for kind in filter(beside.get, part.apart.split()):
-        raise ValueError(f"{name} {part.does}: no {beside[kind]} is expected beside it")
+    if needs and not given.keys() & set(needs):
+        raise ValueError(f"{name} {part.reason}: it needs {' or '.join(needs)}")
+    for kind in filter(given.get, part.excludes.split()):
+        raise ValueError(f"{name} {part.reason}: it cannot be combined with {given[kind]}")
 
 
 def check_end(start: int, end: int, context_length: int) -> None:

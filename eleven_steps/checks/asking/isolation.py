@@ -44,11 +44,11 @@ class TimeUp(BaseException):
     """The time limit has passed."""
 
 
-class Stopped(KeyboardInterrupt):
+class UserInterrupt(KeyboardInterrupt):
     """The user interrupts, as opposed to code that raises KeyboardInterrupt."""
 
 
-class World:
+class GlobalState:
     """Hold the global settings as they are now; put_back restores them."""
 
     def __init__(self) -> None:
@@ -68,10 +68,10 @@ class Clock:
     done: a program that shares its processor with others gets some work done in each stretch.
     """
 
-    def __init__(self, seconds: float, world: World | None = None):
-        self.world, self.left = world, {"work": seconds, "idle": IDLE_SECONDS}
+    def __init__(self, seconds: float, state: GlobalState | None = None):
+        self.state, self.left = state, {"work": seconds, "idle": IDLE_SECONDS}
         self.since: tuple[float, float] | None = None  # time and work as this stretch began
-        self.rung: type[BaseException] | None = None
+        self.fired: type[BaseException] | None = None
         self.lock = threading.RLock()  # a watchdog reads the clock in a second thread
 
     def start(self) -> bool:
@@ -116,7 +116,7 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call a learner's function; return what it returns, or a Failure whatever it raises.
 
     Raises:
-        TimeUp, Stopped: the clock and the person at the keyboard go through; code that raises
+        TimeUp, UserInterrupt: the clock and the person at the keyboard go through; code that raises
             these by itself does not.
     """
     clock = _clocks[-1] if _clocks else None
@@ -124,14 +124,14 @@ def attempt(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     try:
         return function(*args, **options)
     except BaseException as error:
-        if clock is not None and clock.rung is not None and type(error) is clock.rung:
+        if clock is not None and clock.fired is not None and type(error) is clock.fired:
             raise
         return Failure.of(error)
     finally:
         if begun:
             clock.stop()
-        if clock is not None and clock.world is not None:
-            clock.world.put_back()
+        if clock is not None and clock.state is not None:
+            clock.state.put_back()
 
 
 @contextlib.contextmanager
@@ -149,9 +149,9 @@ def clock_paused() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def timed(seconds: float, world: World | None = None) -> Iterator[Clock]:
+def timed(seconds: float, state: GlobalState | None = None) -> Iterator[Clock]:
     """Stop a learner's code after so many seconds, for all attempts in the body together."""
-    clock = Clock(seconds, world)
+    clock = Clock(seconds, state)
     timers = hasattr(signal, "setitimer")
     main = threading.current_thread() is threading.main_thread() and timers
     threads = timers or sys.platform == "win32"  # a browser has neither timers nor threads
@@ -172,7 +172,7 @@ def _raised_again() -> Iterator[None]:
     hook = sys.unraisablehook
 
     def quiet(dropped: Any) -> None:
-        if dropped.exc_type not in (TimeUp, Stopped):
+        if dropped.exc_type not in (TimeUp, UserInterrupt):
             hook(dropped)
 
     sys.unraisablehook = quiet
@@ -183,12 +183,12 @@ def _raised_again() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def silenced() -> Iterator[World]:
+def silenced() -> Iterator[GlobalState]:
     """Run the body silently, on one thread, in float32, with gradients; then restore all.
 
     Yields the settings as they were. Afterwards random numbers go on as if none had been drawn.
     """
-    before, states, stdin = World(), (random.getstate(), np.random.get_state()), sys.stdin
+    before, states, stdin = GlobalState(), (random.getstate(), np.random.get_state()), sys.stdin
     compiled = "torch._dynamo" in sys.modules  # if it is not loaded, nothing is compiled
     with (
         torch.compiler.set_stance("force_eager") if compiled else contextlib.nullcontext(),
@@ -205,7 +205,7 @@ def silenced() -> Iterator[World]:
             torch.set_grad_enabled(True)
             torch.compile = _as_it_is
             logging.disable()
-            yield World()
+            yield GlobalState()
         finally:
             sys.stdin = stdin
             before.put_back()
@@ -221,21 +221,21 @@ def _as_it_is(model: Any = None, **options: Any) -> Any:
 @contextlib.contextmanager
 def isolated(seconds: float) -> Iterator[Clock]:
     """Restore global settings after a check, and limit the seconds of a learner's code."""
-    with silenced() as world, timed(seconds, world) as clock:
+    with silenced() as state, timed(seconds, state) as clock:
         yield clock
 
 
 @contextlib.contextmanager
 def _alarm(clock: Clock) -> Iterator[None]:
     def tick(number, frame):
-        stopped = clock.rung is Stopped and clock.since is not None
+        stopped = clock.fired is UserInterrupt and clock.since is not None
         if stopped or clock.over():
-            clock.rung = clock.rung or TimeUp
-            raise clock.rung
+            clock.fired = clock.fired or TimeUp
+            raise clock.fired
 
     def interrupt(number, frame):
-        clock.rung = Stopped
-        raise Stopped
+        clock.fired = UserInterrupt
+        raise UserInterrupt
 
     alarm = signal.signal(signal.SIGALRM, tick)
     keyboard = signal.getsignal(signal.SIGINT)
@@ -259,7 +259,7 @@ def _watchdog(clock: Clock) -> Iterator[None]:
     def watch():
         while not done.wait(TICK):
             if clock.over():
-                clock.rung = TimeUp
+                clock.fired = TimeUp
                 raise_in_thread(ctypes.c_ulong(me), ctypes.py_object(TimeUp))
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -287,7 +287,7 @@ def _asked(clock: Clock) -> Iterator[None]:
     def look(code: Any, *where: Any) -> None:
         theirs = threading.get_ident() == me and code.co_filename != __file__
         if theirs and clock.over():
-            clock.rung = TimeUp
+            clock.fired = TimeUp
             raise TimeUp
 
     if free is not None:

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.beyond.variants.turn import Rope
+from eleven_steps.beyond.variants.rope import Rope
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class KeysAsValues(Part):
     Source: Gemma 4 (2026), layers without a window of the larger models.
     """
 
-    turn = 5  # after groups, which create a W_value
+    order = 5  # after groups, which create a W_value
 
     def learn(self, mha):  # noqa: D102
         mha.W_value = None
@@ -29,7 +29,7 @@ class KeysAsValues(Part):
 
 
 @dataclass(frozen=True)
-class TurnedBack(Part):
+class RotatedValues(Part):
     """Rotate values as Rope rotates keys, and rotate the context back: steps 4 and 8.
 
     A key that is also a value has been rotated. Rotating the context back by the position of the
@@ -39,27 +39,27 @@ class TurnedBack(Part):
     """
 
     rope: Rope
-    turn = 2
+    order = 2
 
     def transpose(self, call: Call, queries, keys, values):
         """Rotate values (b, num_heads, num_keys, head_dim) to their positions."""
-        return queries, keys, self.rope.turned(values, call.end)
+        return queries, keys, self.rope.rotated(values, call.end)
 
     def context(self, call: Call, context):
         """Rotate context (b, num_heads, num_tokens, head_dim) back by each query's position."""
         positions = torch.arange(call.end - call.x.shape[1], call.end, device=context.device)
-        return (self.rope.turned_to(context, -positions),)
+        return (self.rope.rotated_to(context, -positions),)
 
 
 @dataclass(eq=False)
-class Lends(Part):
+class Lender(Part):
     """Store keys, values and mask of the last call for a later layer: steps 4 and 6."""
 
     # Keys and values, (b, num_kv_heads, num_keys, head_dim) each.
     lent: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
     # The mask of step 6, (b, 1, num_tokens, num_keys).
     hidden: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
-    turn = 4  # after rotation, cache and indexer
+    order = 4  # after rotation, cache and indexer
 
     def transpose(self, call: Call, queries, keys, values):
         """Store keys and values (b, num_kv_heads, num_keys, head_dim), and return them."""
@@ -79,15 +79,12 @@ class BorrowedKeys(Part):
     It needs no W_key, no W_value and no cache. The earlier layer runs first, with lender among its
     parts.
 
-    Raises:
-        ValueError: the lender has not run, or not on as many sequences.
-
     Source: the last 20 of 35 layers of Gemma 4 E2B (2026); "Reducing Transformer Key-Value Cache
     Size with Cross-Layer Attention" (2024).
     """
 
-    lender: Lends
-    turn = 3  # after norm and Rope, which the borrowed keys have had already
+    lender: Lender
+    order = 3  # after norm and Rope, which the borrowed keys have had already
 
     def learn(self, mha):  # noqa: D102
         mha.W_key = mha.W_value = None
@@ -107,15 +104,12 @@ class BorrowedKeys(Part):
 
 @dataclass(frozen=True, eq=False)
 class BorrowedChoice(Part):
-    """Use the choice of an earlier layer's indexer instead of an own one: step 6.
-
-    Raises:
-        ValueError: as BorrowedKeys.
+    """Use the mask that an earlier layer's indexer chose, instead of a second indexer: step 6.
 
     Source: 57 of 78 layers of GLM-5.2 (2026), as transformers' GlmMoeDsaAttention.
     """
 
-    lender: Lends
+    lender: Lender
 
     def mask(self, call: Call, hidden):
         """Return the earlier layer's mask, (b, 1, num_tokens, num_keys)."""

@@ -11,16 +11,16 @@ from eleven_steps.beyond.variants.module import Call, Part
 class Cache(Part):
     """Cache keys and values, so that only new tokens go through the module: steps 4 and 6.
 
-    x then holds the tokens that are new. Each forward adds to the cache, also under trace. A new
-    sequence needs a new Cache. Step 6 cuts the mask's rows for the new tokens out of the same
-    context_length x context_length mask: the queries stand at the end of longer keys.
+    x then holds only the new tokens. Each forward adds to the cache, also under trace. A new
+    sequence needs a new Cache. Step 6 takes the rows of the new tokens from the same mask as ever,
+    because the queries belong to the last keys.
     """
 
     # Keys and values of earlier calls, each (b, num_kv_heads, past, head_dim).
     kept: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
     # The keys of TopKeys, if the module has it, (b, past, index_dim).
     indexed: tuple[torch.Tensor, ...] = field(default=(), init=False, repr=False)
-    turn = 3  # after norm and rotation, which are done once, and before groups repeat heads
+    order = 3  # after norm and rotation, which are done once, and before groups repeat heads
 
     @property
     def past(self) -> int:
@@ -57,7 +57,7 @@ class LatentCache(Cache):
         kept: latents (b, past, latent_dim), and keys shared by all heads (b, past, rope_dim).
     """
 
-    does, needs, apart = "keeps latents", "Latent", "Cache"
+    reason, needs, excludes = "stores latents", "Latent", "Cache"
 
     def project_latents(self, call: Call, latents, shared):
         """Return the latents (b, tokens, latent_dim) of all tokens, old and new."""

@@ -1,4 +1,4 @@
-"""What is done: a box for each exercise."""
+"""A box for each exercise, filled once it is done."""
 
 from collections.abc import Collection, Mapping, Sequence
 

@@ -1,14 +1,14 @@
-"""Pooled keys: several tokens share one key (steps 2, 4 and 6)."""
+"""Pooled keys: several tokens share one key (steps 2, 4, 6 and 10)."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.choose import Indexer
+from eleven_steps.beyond.variants.gqa import check_divisor
 from eleven_steps.beyond.variants.module import Call, Part
-from eleven_steps.beyond.variants.project import check_divisor
-from eleven_steps.beyond.variants.turn import Rope
+from eleven_steps.beyond.variants.rope import Rope
+from eleven_steps.beyond.variants.sparse import Indexer
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Pool(Part):
 
     size: int
     overlap: bool = False
-    turn = 3  # after queries and keys are turned, before groups share
-    does = "needs all of x at once"
-    apart = "Cache Padding OtherSequence Full Alibi Linear TopKeys TopPooledKeys TopBlocks"
+    order = 3  # after rotation, before groups repeat heads
+    reason = "needs all of x at once"
+    excludes = "Cache Padding OtherSequence Full Alibi Linear TopKeys"
 
     def learn(self, mha):  # noqa: D102
         pooling(mha, "pool", self.size, mha.head_dim, self.overlap)
@@ -41,7 +41,7 @@ class Pool(Part):
         pools = pooled(call, "pool", self.size, self.overlap).unsqueeze(1)
         if rope := call.mha.part(Rope):
             places = self.size * torch.arange(pools.shape[2], device=pools.device)
-            pools = rope.turned_to(pools, places)
+            pools = rope.rotated_to(pools, places)
         pools = pools.expand(-1, keys.shape[1], -1, -1)
         return queries, torch.cat([keys, pools], dim=2), torch.cat([values, pools], dim=2)
 
@@ -91,8 +91,8 @@ class TopPools(Indexer):
     Source: DeepSeek-V4 (2026), as transformers' DeepseekV4Indexer.
     """
 
-    turn = 4  # after Pool has appended its columns
-    does, needs = "chooses among pools", "Pool"
+    order = 4  # after Pool has appended its columns
+    reason, needs = "chooses among pools", "Pool"
 
     def learn(self, mha):  # noqa: D102
         super().learn(mha)
@@ -105,7 +105,7 @@ class TopPools(Indexer):
         keys = pooled(call, "index_pool", pool.size, pool.overlap).unsqueeze(1)
         if rope:
             places = pool.size * torch.arange(keys.shape[2], device=keys.device)
-            queries, keys = rope.turned(queries, call.end), rope.turned_to(keys, places)
+            queries, keys = rope.rotated(queries, call.end), rope.rotated_to(keys, places)
         return queries, keys
 
     def mask(self, call: Call, hidden):
@@ -116,53 +116,6 @@ class TopPools(Indexer):
 
 
 @dataclass(frozen=True)
-class TopPooledKeys(Indexer):
-    """Show each query the tokens of the pools that an indexer rates highest: step 6.
-
-    Only the indexer's keys are pooled, as Pool does it: steps 5 to 8 meet each token by itself.
-    Tokens after the last pool that a query has read to its end are seen as well.
-
-    Args:
-        size: how many pools a query may choose.
-        index_heads, index_dim: as in Indexer.
-        pool: how many tokens are rated as one.
-
-    Source: GLM-5.3-Flash (2026), as transformers' Glm5NextTextIndexer.
-    """
-
-    pool: int
-    turn = 3
-    does, apart = "pools x from its first token on", "OtherSequence Padding"
-
-    def learn(self, mha):  # noqa: D102
-        super().learn(mha)
-        for name in ("W_index_key", "W_index_gate"):
-            setattr(mha, name, nn.Linear(mha.d_in, self.index_dim, bias=False))
-        mha.index_norm = nn.LayerNorm(self.index_dim, eps=1e-6)
-        mha.index_bias = nn.Parameter(torch.zeros(self.pool, self.index_dim))
-
-    def index_vectors(self, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return index_queries, and pools of all keys so far, (b, 1, pools, index_dim)."""
-        mha = call.mha
-        keys, rates = mha.index_norm(mha.W_index_key(call.x)), mha.W_index_gate(call.x)
-        (kept,) = call.change("index_keys", torch.cat([keys, rates], dim=-1).unsqueeze(1))
-        whole = kept[:, :, : call.end // self.pool * self.pool].unflatten(2, (-1, self.pool))
-        keys, rates = whole.chunk(2, dim=-1)  # (b, 1, pools, pool, index_dim) each
-        weights = (rates + mha.index_bias).softmax(dim=3)
-        return self.index_queries(call), (weights * keys).sum(dim=3)
-
-    def mask(self, call: Call, hidden):
-        """Hide the tokens of all other pools: (b, 1, num_tokens, num_keys)."""
-        num_tokens, num_keys = hidden.shape[-2:]
-        (left,) = super().mask(call, hidden[..., self.pool - 1 :: self.pool])  # by last token
-        left = left.repeat_interleave(self.pool, dim=-1)
-        left = nn.functional.pad(left, (0, num_keys % self.pool), value=True)
-        keys = torch.arange(num_keys, device=hidden.device)
-        begun = (keys[num_keys - num_tokens :, None] + 1) // self.pool == keys // self.pool
-        return (hidden | (left & ~begun),)
-
-
-@dataclass(frozen=True)
 class GroupedOut(Part):
     """Replace out_proj by two smaller layers, the first for each group of heads: step 10.
 
@@ -170,15 +123,12 @@ class GroupedOut(Part):
         groups: how many groups the heads form, neighbours together.
         rank: features that each group passes on.
 
-    Raises:
-        ValueError: groups do not divide num_heads.
-
     Source: DeepSeek-V4 (2026), as transformers' DeepseekV4GroupedLinear.
     """
 
     groups: int
     rank: int
-    turn = 2
+    order = 2
 
     def check(self, mha):  # noqa: D102
         check_divisor(mha, "groups", self.groups)

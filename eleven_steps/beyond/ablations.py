@@ -1,7 +1,7 @@
 """Cut paths between heads of the tiny model, and measure what it can still do.
 
 with without_path(model, [2], reads="keys"): ...     layer 1's keys without layer 0's head 2
-look_at(model, stories, seed)                        every measurement for one of the ten seeds
+measure_all(model, stories, seed)                    every measurement for one of the ten seeds
 """
 
 import contextlib
@@ -12,6 +12,7 @@ import torch
 
 from eleven_steps.beyond.grammar import MEETINGS, NAMES, NUMBERS, WORDS, Stories
 from eleven_steps.beyond.tiny import (
+    Report,
     TinyModel,
     check_head,
     measure,
@@ -25,50 +26,41 @@ READERS = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
 TWICE = 20  # number of random words in a text that then repeats them
 
 # The measurements that data/seeds.json holds for each seed: name, and meaning.
-ASKED = load_example("seeds").meanings
+MEASUREMENTS = load_example("seeds").meanings
 
 
 @contextlib.contextmanager
 def without_path(model: TinyModel, heads: Sequence[int], reads: str) -> Iterator[None]:
     """Hide the output of some heads of layer 0 from the queries, keys or values of layer 1.
 
-    While the block runs, everything else still reads the whole residual stream.
-
-    Args:
-        model: a model of two layers.
-        heads: heads of layer 0.
-        reads: "queries", "keys" or "values"; ValueError for anything else, as for other heads.
+    Everything else still reads the whole residual stream. reads is "queries", "keys" or "values".
     """
     if reads not in READERS:
         raise ValueError(f"reads is {reads!r}: one of {', '.join(READERS)} is expected")
     for head in heads:
         check_head(model, 0, head)
     first, second = model.layers
-    kept: dict[str, torch.Tensor] = {}
+    contexts: list[torch.Tensor] = []  # (b, num_tokens, d_out) of each call
 
-    def keep(_, inputs: tuple[torch.Tensor]) -> None:
-        kept["context"] = inputs[0]  # (b, num_tokens, d_out)
+    def store(_, inputs: tuple[torch.Tensor]) -> None:
+        contexts.append(inputs[0])
 
     def cut(_, inputs: tuple[torch.Tensor]) -> torch.Tensor:
         (x,) = inputs
         for head in heads:
             part = slice(head * first.head_dim, (head + 1) * first.head_dim)
-            x = x - kept["context"][..., part] @ first.out_proj.weight[:, part].T
+            x = x - contexts[-1][..., part] @ first.out_proj.weight[:, part].T
         return x
 
-    hooks = [
-        first.out_proj.register_forward_pre_hook(keep),
+    with (
+        first.out_proj.register_forward_pre_hook(store),
         getattr(second, READERS[reads]).register_forward_pre_hook(cut),
-    ]
-    try:
+    ):
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def prefix_on_random(model: TinyModel, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return layer 1's prefix matching on repeated random words, which are not stories.
+    """Measure layer 1's prefix matching on repeated random words, which are not stories.
 
     Returns:
         Two tensors (num_heads,): over all repeated words, and over the repeated verbs of meeting
@@ -87,8 +79,8 @@ def prefix_on_random(model: TinyModel, seed: int) -> tuple[torch.Tensor, torch.T
     return prefix_matching(weights, tokens, again), prefix_matching(weights, tokens, as_told)
 
 
-def look_at(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
-    """Return all measurements of ASKED except the control, which is a different model.
+def measure_all(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
+    """Take all MEASUREMENTS except the control, which is a different model.
 
     The seed draws the head that is removed for comparison.
     """
@@ -100,21 +92,20 @@ def look_at(model: TinyModel, stories: Stories, seed: int) -> dict[str, float]:
     another = random.Random(seed).choice(sorted(rest))
     random_words, names_after_verbs = prefix_on_random(model, seed)
 
-    def names_without(cut: contextlib.AbstractContextManager) -> float:
+    def measured_without(cut: contextlib.AbstractContextManager) -> Report:
         with cut:
-            return measure(model, stories).names
+            return measure(model, stories)
 
-    verbs_without = []
-    for one in range(model.layers[1].num_heads):
-        with without_head(model, 1, one):
-            verbs_without.append(measure(model, stories).agreement)
-
+    heads = range(model.layers[1].num_heads)
+    verbs_without = [measured_without(without_head(model, 1, one)).agreement for one in heads]
     return {
         "whole": report.names,
-        "without_another": names_without(without_head(model, *another)),
-        "without_completing": names_without(without_head(model, layer, head)),
-        "without_looking_back": names_without(without_head(model, 0, backs[0])),
-        **{f"{way}_cut": names_without(without_path(model, backs, way)) for way in READERS},
+        "without_another": measured_without(without_head(model, *another)).names,
+        "without_completing": measured_without(without_head(model, layer, head)).names,
+        "without_looking_back": measured_without(without_head(model, 0, backs[0])).names,
+        **{
+            f"{way}_cut": measured_without(without_path(model, backs, way)).names for way in READERS
+        },
         "verbs": report.agreement,
         "verbs_without_one": torch.tensor(verbs_without).min().item(),  # NaN stays NaN
         "prefix": report.prefix[layer][head],

@@ -12,31 +12,30 @@ from eleven_steps.beyond.variants.module import REPLACED
 from eleven_steps.helpers.examples import DATA
 from eleven_steps.helpers.trace import step_source
 
-SINCE = tomllib.loads((DATA / "since.toml").read_text("utf-8"))
-Numbers = make_dataclass("Numbers", [(name, int, 0) for name in SINCE["columns"]], frozen=True)
+STORED = tomllib.loads((DATA / "newer_models.toml").read_text("utf-8"))
+Numbers = make_dataclass("Numbers", [(name, int, 0) for name in STORED["columns"]], frozen=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published(Numbers):
-    """One published model: sizes in the course's letters, and its changes; 0 means unchanged.
+    """Describe one published model: its sizes and its changes, where 0 means unchanged.
 
-    data/since.toml says what each number means, and holds those of each model.
+    data/newer_models.toml explains each number. A model may have two kinds of layers: in_window
+    chooses those with a window or chunks.
     """
 
     name: str
     source: str
 
     def kept_in(self, in_window: bool = False) -> int:
-        """Return how many numbers a cache keeps of one token in one layer, of either kind."""
+        """Return how many numbers one layer caches for each token, in a layer of either kind."""
         if self.latent_dim:
-            index = self.index_dim * (2 if self.index_pool else 1)  # keys, and the weight of each
-            return self.latent_dim + self.rope_dim + index
-        index = self.index_dim if self.top_blocks and in_window else 0
+            return self.latent_dim + self.rope_dim + self.index_dim
         few, features = self.heads_in(in_window)
-        return (1 if self.pool else 2) * few * features + index
+        return (1 if self.pool else 2) * few * features
 
     def heads_in(self, in_window: bool) -> tuple[int, int]:
-        """Return num_kv_heads and head_dim in a layer of the other kind, or of this one."""
+        """Return num_kv_heads and head_dim in a layer of either kind."""
         if in_window and self.window_head_dim:
             return self.window_kv_heads, self.window_head_dim
         return self.num_kv_heads, self.head_dim
@@ -44,8 +43,10 @@ class Published(Numbers):
     def kept_of(self, num_tokens: int, rolling: bool = True) -> int:
         """Return how many numbers all layers cache for a text.
 
-        rolling: layers with a window or chunks forget what these hide. Layers that borrow keep
-        nothing, those with a delta rule one table for each head.
+        Layers that borrow keys cache nothing, and those with a delta rule one table for each head.
+
+        Args:
+            rolling: whether layers with a window or chunks drop the tokens that these hide.
         """
         few, features = self.heads_in(True)
         total = self.delta_layers * few * features**2 - self.sharing * self.index_dim * num_tokens
@@ -72,33 +73,33 @@ class Published(Numbers):
         facts |= {"ends": ends, "other_ends": ends != self.d_model, "sharpened": self.scaling == 2}
         said = {
             step: ", ".join(words.format(**facts) for fact, words in parts.items() if facts[fact])
-            for step, parts in SINCE["steps"].items()
+            for step, parts in STORED["steps"].items()
         }
         return {int(step): text for step, text in said.items() if text}
 
     def positions(self) -> str:
-        """Say how RoPE turns."""
+        """Describe the model's RoPE in a few words."""
         end = "first" if self.rope_first else "last"
         which = f" on the {end} {self.rope_width} features" * bool(self.rope_width)
         which += f" for {self.rope_percent} % of the features" * bool(self.rope_percent)
         name = ("", "linear", "YaRN", "YaRN")[self.scaling]
         return f"RoPE{which}, base {self.rope_base:,}" + f", {name} {self.factor}" * bool(name)
 
-    def parts(self, in_window: bool = False, lender: variants.Lends | None = None) -> list[Part]:
-        """Return the parts of a layer, of one of the other kind or of this one.
+    def parts(self, in_window: bool = False, lender: variants.Lender | None = None) -> list[Part]:
+        """Return the parts of a layer of either kind.
 
-        lender: a part of the layer whose keys and values, or choice, this one borrows.
+        Args:
+            lender: a part of the layer whose keys and values, or choice, this one borrows.
         """
         in_window |= self.window_layers == self.num_layers  # then all layers have a window
         if in_window and self.delta_layers:
-            return [variants.Delta(self.delta_bound or None)]
+            return [variants.Delta()]
         few, _ = self.heads_in(in_window)
         still, sizes = self.temperature and not in_window, (self.latent_dim, self.rope_dim)
         borrowed = variants.BorrowedChoice if self.sharing else variants.BorrowedKeys
         indexed = self.top_keys and not lender
-        blocks = self.top_blocks, self.block, self.index_heads, self.index_dim
         every = [  # pairs: whether the model has the part, and the part
-            (self.latent_dim, variants.Latent(*sizes, self.key_dim or None, (self.eps or 1) / 1e6)),
+            (self.latent_dim, variants.Latent(*sizes, self.key_dim or None)),
             (self.query_dim, variants.QueryLatent(self.query_dim)),
             (few < self.num_heads, variants.GroupedHeads(few)),
             (self.same_values and not (in_window and not self.pool), variants.KeysAsValues()),
@@ -111,7 +112,6 @@ class Published(Numbers):
             (self.window and (in_window or self.pool), variants.Window(self.window)),
             (self.chunk and in_window, variants.Chunks(self.chunk)),
             (indexed, indexed and self.indexer()),
-            (self.top_blocks and in_window, variants.TopBlocks(*blocks, rope=self.rope())),
             (self.sinks, variants.Sinks()),
             (self.unscaled, variants.Unscaled()),
             (self.differential, variants.Differential()),
@@ -131,10 +131,10 @@ class Published(Numbers):
         chosen = variants.TopPools(self.top_pools, self.index_heads, self.index_dim)
         pools = [variants.Pool(self.pool, overlap=small), *[chosen] * small] * (not in_window)
         ends = variants.GroupedOut(self.out_groups, self.out_rank)
-        return [*pools, variants.TurnedBack(self.rope(in_window)), ends]
+        return [*pools, variants.RotatedValues(self.rope(in_window)), ends]
 
     def rope(self, in_window: bool = False) -> variants.Rope:
-        """Return the RoPE part of a layer, of the other kind or of this one."""
+        """Return the RoPE part of a layer of either kind."""
         width, pairing = self.rope_width or None, variants.PAIRINGS[self.neighbours]
         if in_window and self.window_base:
             return variants.Rope(self.window_base, pairing, width, bool(self.rope_first))
@@ -147,21 +147,16 @@ class Published(Numbers):
         )[self.scaling]
         return variants.Rope(self.rope_base, pairing, width, bool(self.rope_first), scaling)
 
-    def indexer(self) -> variants.TopKeys | variants.TopPooledKeys:
+    def indexer(self) -> variants.TopKeys:
         """Return the part that chooses keys; RoPE, if there is any, rotates its first features."""
-        sizes = self.index_heads, self.index_dim
-        if self.index_pool:
-            pools = self.top_keys // self.index_pool
-            return variants.TopPooledKeys(pools, *sizes, self.index_pool)
         pairing = variants.PAIRINGS[self.index_neighbours]
-        return variants.TopKeys(
-            self.top_keys, *sizes, replace(self.rope(), pairing=pairing, first=True)
-        )
+        rope = replace(self.rope(), pairing=pairing, first=True)
+        return variants.TopKeys(self.top_keys, self.index_heads, self.index_dim, rope)
 
     def build(
-        self, context_length: int, in_window: bool = False, lender: variants.Lends | None = None
+        self, context_length: int, in_window: bool = False, lender: variants.Lender | None = None
     ) -> VariantAttention:
-        """Return the attention of one layer, of the other kind or of this one, untrained."""
+        """Return the untrained attention of one layer of either kind."""
         sizes = self.d_model, self.d_model, context_length, 0.0, self.num_heads, bool(self.biases)
         parts, (_, head_dim) = self.parts(in_window, lender), self.heads_in(in_window)
         return VariantAttention(*sizes, parts, head_dim=head_dim, out_bias=bool(self.biases))
@@ -180,9 +175,9 @@ class Published(Numbers):
         return replace(self, **{name: getattr(self, name) // n for name, n in divisors.items()})
 
 
-def load_since() -> list[Published]:
-    """Return the models of data/since.toml, oldest first."""
-    return [Published(name=name, **model) for name, model in SINCE["models"].items()]
+def load_newer_models() -> list[Published]:
+    """Return the models of data/newer_models.toml, oldest first."""
+    return [Published(name=name, **model) for name, model in STORED["models"].items()]
 
 
 def table_of_steps(models: Sequence[Published]) -> str:
@@ -197,11 +192,7 @@ def table_of_steps(models: Sequence[Published]) -> str:
 
 
 def show_change(step: str, kind: type[Part]) -> str:
-    """Return the lines of a step, and how a part replaces (-, +) or extends them.
-
-    Raises:
-        ValueError: there is no such step, or the part does not change it.
-    """
+    """Return the lines of a step, and how a part replaces (-, +) or extends them."""
     if not hasattr(kind, step):
         raise ValueError(f"{kind.__name__} does not change step {step!r}")
     own = step in REPLACED

@@ -14,21 +14,16 @@ LAYERS = ("query", "key", "value")
 class Delta(Part):
     """Compute attention by the gated delta rule, with one decay per feature: steps 2 to 10.
 
-    What delta_rule reads token by token is written here as weights, so that all eleven steps are
-    there: step 5 fades scores feature by feature, and step 7 takes from each key what later keys
-    have corrected. A weight may be negative. Before, a short convolution mixes each feature with
-    that of the three tokens before; after, each head is normed and gated.
-
-    Args:
-        bound: at least exp(-bound) of a feature is left after each token, as in GLM-5.3-Flash
-            (2026); any share if None.
+    What delta_rule computes token by token is computed here with weights, so that all eleven steps
+    remain: scores decay feature by feature in step 5, and step 7 subtracts from the weight of each
+    key what later keys have corrected. A weight may be negative. Step 2 also convolves each feature
+    over four tokens, and step 10 normalises and gates each head.
 
     Source: Kimi Delta Attention, KDA, of "Kimi Linear" (2025), as transformers'
     KimiLinearDeltaAttention; "Gated Delta Networks" (2024).
     """
 
-    bound: float | None = None
-    does, apart = "takes steps 2 to 10 of all of x", "Part"
+    reason, excludes = "replaces steps 2 to 10 and needs all of x at once", "Part"
 
     def learn(self, mha):  # noqa: D102
         d_in, width, head_dim = mha.d_in, mha.d_out, mha.head_dim
@@ -82,20 +77,49 @@ class Delta(Part):
         """Return the logarithm of each feature's decay, (b, num_heads, tokens, head_dim)."""
         mha = call.mha
         asked = (mha.W_fade(call.x) + mha.fade_bias).unflatten(-1, (mha.num_heads, -1))
-        asked, speed = asked.transpose(1, 2), mha.fade_log.exp()[:, None, None]
-        if self.bound is None:
-            return -speed * nn.functional.softplus(asked)
-        return -self.bound * torch.sigmoid(speed * asked)
+        speed = mha.fade_log.exp()[:, None, None]
+        return -speed * nn.functional.softplus(asked.transpose(1, 2))
 
 
 def faded(one: torch.Tensor, other: torch.Tensor, fades: torch.Tensor) -> torch.Tensor:
-    """Return products of tokens of `one` and `other` with the decay between them; 0 after it.
+    """Return products of each token of `one` with the earlier tokens of `other`, decayed.
 
-    All three are (b, num_heads, tokens, head_dim); differences of sums stay small where quotients
-    of products would not.
+    All three are (b, num_heads, tokens, head_dim). Logarithms are subtracted, because quotients of
+    products could overflow.
     """
     total = fades.cumsum(dim=2)
     between = total.unsqueeze(3) - total.unsqueeze(2)  # (b, num_heads, tokens, tokens, head_dim)
     future = torch.ones(between.shape[2:4], dtype=torch.bool, device=one.device).triu(1)
     between = between.masked_fill(future[..., None], -torch.inf).exp()
     return (one.unsqueeze(3) * other.unsqueeze(2) * between).sum(dim=-1)
+
+
+def delta_rule(queries, keys, values, shares, fades, state):
+    """Compute linear attention token by token, with a table for each head that is corrected.
+
+    For each key the table returns its old value. The difference from the new value is written, or
+    only a share of it. So a later value can replace an earlier one.
+
+    Args:
+        queries, keys, values: (b, num_heads, num_tokens, head_dim), queries scaled.
+        shares, fades: (b, num_heads, num_tokens), from 0 to 1: what of a correction is written,
+            and what of the table stays. Fades may differ for each feature of a key, (b, num_heads,
+            num_tokens, head_dim), as in Kimi Linear.
+        state: the table of the tokens before, (b, num_heads, head_dim, head_dim).
+
+    Returns:
+        The context (b, num_heads, num_tokens, head_dim), and the table after the last token.
+
+    Source: "Gated Delta Networks: Improving Mamba2 with Delta Rule" (2024), as transformers'
+    torch_recurrent_gated_delta_rule, in three of four layers of Qwen3-Next and Qwen3.5.
+    """
+    context = []
+    if fades.dim() == 3:
+        fades = fades.unsqueeze(-1)  # one decay for all features
+    for token in range(queries.shape[2]):
+        query, key, value = (t[:, :, token, None] for t in (queries, keys, values))
+        state = state * fades[:, :, token, :, None]
+        wrong_by = value - key @ state  # (b, num_heads, 1, head_dim)
+        state = state + key.transpose(2, 3) @ (wrong_by * shares[:, :, token, None, None])
+        context.append(query @ state)
+    return torch.cat(context, dim=2), state

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from eleven_steps.beyond.variants.look import distances
+from eleven_steps.beyond.variants.alibi import distances
 from eleven_steps.beyond.variants.module import Call, Part
 
 
@@ -13,17 +13,14 @@ from eleven_steps.beyond.variants.module import Call, Part
 class Linear(Part):
     """Use the scores themselves as weights, without softmax and scale: steps 4, 7 and 10.
 
-    A bend (SiLU) of queries, keys and values and a norm of what the heads bring keep numbers in
-    bounds in the softmax's place. What lies back counts less with each token.
+    Instead of the softmax, SiLU on queries, keys and values and a norm of the context keep numbers
+    bounded. Weights decay with the distance.
 
     Args:
-        decays: for each head, the price of a token of distance: a weight is multiplied by
-            exp(-price * distance). ALiBi takes the same from a score, before the softmax.
+        decays: one number for each head: a weight is multiplied by exp(-decay * distance). ALiBi
+            subtracts the same from a score, before the softmax.
 
-    Raises:
-        ValueError: there are not as many decays as heads.
-
-    Source: "Transformers are RNNs" (2020); bend, norm and decay as in the lightning attention of
+    Source: "Transformers are RNNs" (2020); SiLU, norm and decay as in the lightning attention of
     MiniMax-01 (2025), transformers' MiniMaxLightningAttention.
     """
 
@@ -37,7 +34,7 @@ class Linear(Part):
         mha.context_norm = nn.RMSNorm(mha.d_out, eps=1e-6)
 
     def transpose(self, call: Call, queries, keys, values):
-        """Apply a function to each feature of all three, (b, num_heads, num_tokens, head_dim)."""
+        """Apply SiLU to each feature of all three, (b, num_heads, num_tokens, head_dim)."""
         return tuple(map(nn.functional.silu, (queries, keys, values)))
 
     def softmax(self, call: Call, scaled):
@@ -53,17 +50,18 @@ class Linear(Part):
 
 @dataclass(eq=False)
 class State(Part):
-    """Store one table for each head instead of keys and values: the sum of key times value.
+    """Cache one table for each head instead of keys and values: the sum of key times value.
 
-    It needs Linear. x holds the new tokens: they take the eleven steps among themselves, and the
-    table replaces all tokens before them. A new sequence needs a new State.
+    x holds the new tokens, which attend to each other as usual; the table replaces all tokens
+    before them. A new sequence needs a new State.
     """
 
     # (b, num_heads, head_dim, head_dim), whatever the number of tokens
     kept: torch.Tensor | None = field(default=None, init=False, repr=False)
     past: int = field(default=0, init=False)  # tokens read so far
-    turn = 9  # last, so that the table gets the final keys and values
-    does, needs, apart = "keeps one sum of all tokens", "Linear", "Cache Alibi Window Padding"
+    order = 9  # last, so that the table gets the final keys and values
+    reason, needs = "stores one sum over all tokens", "Linear"
+    excludes = "Cache Alibi Window Padding"
 
     def transpose(self, call: Call, queries, keys, values):
         """Store the tensors that step 8 needs: (b, num_heads, num_tokens, head_dim) each."""
@@ -89,34 +87,3 @@ def decay(part: Linear, like: torch.Tensor, distance: torch.Tensor) -> torch.Ten
     """Return exp(-price * distance) for each head, (num_heads, *distance.shape)."""
     prices = torch.tensor(part.decays, dtype=like.dtype, device=like.device)
     return torch.exp(-prices[:, None, None] * distance)
-
-
-def delta_rule(queries, keys, values, shares, fades, state):
-    """Compute linear attention token by token, with a table for each head that is corrected.
-
-    For each key the table returns its old value. The difference from the new value is written, or
-    only a share of it. So a later value can replace an earlier one.
-
-    Args:
-        queries, keys, values: (b, num_heads, num_tokens, head_dim), queries scaled.
-        shares, fades: (b, num_heads, num_tokens), from 0 to 1: what of a correction is written,
-            and what of the table stays. Fades may differ for each feature of a key, (b, num_heads,
-            num_tokens, head_dim), as in Kimi Linear.
-        state: the table of the tokens before, (b, num_heads, head_dim, head_dim).
-
-    Returns:
-        The context (b, num_heads, num_tokens, head_dim), and the table after the last token.
-
-    Source: "Gated Delta Networks: Improving Mamba2 with Delta Rule" (2024), as transformers'
-    torch_recurrent_gated_delta_rule, in three of four layers of Qwen3-Next and Qwen3.5.
-    """
-    context = []
-    if fades.dim() == 3:
-        fades = fades.unsqueeze(-1)  # one decay for all features
-    for token in range(queries.shape[2]):
-        query, key, value = (t[:, :, token, None] for t in (queries, keys, values))
-        state = state * fades[:, :, token, :, None]
-        wrong_by = value - key @ state  # (b, num_heads, 1, head_dim)
-        state = state + key.transpose(2, 3) @ (wrong_by * shares[:, :, token, None, None])
-        context.append(query @ state)
-    return torch.cat(context, dim=2), state
