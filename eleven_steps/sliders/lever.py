@@ -56,7 +56,7 @@ def explore_lever(
             f"a row of 1 to {MOST} scores, and a word for each"
         )
     if not scores.isfinite().all():
-        raise ValueError("scores are to be finite numbers")
+        raise ValueError("scores have to be finite numbers")
     if not 0.5 <= divisor <= 16:
         raise ValueError(f"the divisor is {divisor}: expected a number from 0.5 to 16")
     return Lever(scores.float(), words, divisor)
