@@ -50,7 +50,7 @@ const seenBy = ({ notices }) => notices.filter(Boolean).length;
 
 // A lamp, which says what it notices of a choice, and shows what it sees.
 function lamp(name) {
-  const title = made("h4"), says = made("p"), seen = made("div");
+  const title = made("h3"), says = made("p"), seen = made("div");
   const part = made("section", {}, title, says, seen);
   part.dataset.lamp = name;
   return {

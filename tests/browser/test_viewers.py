@@ -121,7 +121,7 @@ def test_jupyter(served, gallery, page, opens, trust):
         page.emulate_media(color_scheme=elsewhere)  # the theme decides, not the machine
         make_dark(page, theme == "dark")
         check_ground(check_seen(page, gallery).first, theme)
-        expect(page.locator("p:visible", has_text="Run the cell to move it.")).to_have_count(4)
+        expect(page.locator("p:visible", has_text="Run the cell to move it.")).to_have_count(3)
     expect(page.locator("#probe")).to_have_count(int(trust == "trusted"))
 
 
