@@ -8,9 +8,10 @@ import theirs
 import torch
 from torch import nn
 
-from eleven_steps.checks import check_attention, declare
+from eleven_steps.checks import check_attention, declare, wrong_class
 from eleven_steps.checks.__main__ import loaded
 from eleven_steps.checks.propose import proposal
+from helpers.attention import MultiHeadAttention
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "checks.md").read_text("utf-8")
@@ -151,3 +152,19 @@ def test_a_printed_declaration_is_right_once_it_is_complete(cls):
 def test_an_undeclared_class_is_not_judged():
     verdict = check_attention(nn.MultiheadAttention)
     assert verdict.kind == "unread" and verdict.text.endswith(proposal(nn.MultiheadAttention))
+
+
+def refusing(*_, **__):
+    raise ValueError("no sizes fit")
+
+
+@pytest.mark.parametrize("reference", [5, refusing, lambda d_in: MultiHeadAttention])
+def test_nothing_is_right_where_the_reference_gives_nothing(reference):
+    verdict = check_attention(wrong_class("no_scale"), reference=reference)
+    assert verdict.kind == "unread" and "The reference itself raises" in verdict.message, verdict
+
+
+@pytest.mark.parametrize("options", [{"causal": "no"}, {"causal": False, "reference": refusing}])
+def test_options_that_say_nothing_are_refused(options):
+    with pytest.raises(ValueError, match="True, or False without a reference"):
+        check_attention(MultiHeadAttention, **options)

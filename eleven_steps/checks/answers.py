@@ -96,7 +96,7 @@ def no_exercise(identifier: Any, names: Iterable[str]) -> str:
     """Say that there is no such exercise, and name the nearest."""
     if type(identifier) is not str:
         return wording("exercise_named")
-    near = difflib.get_close_matches(identifier.lower(), list(names), n=1, cutoff=0.4)
+    near = difflib.get_close_matches(identifier.lower(), list(names), n=1, cutoff=0.7)
     name = "exercise_unknown" if near else "exercise_unlike"
     return wording(name, name=identifier[:30], near="".join(near))
 

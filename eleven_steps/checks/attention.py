@@ -22,6 +22,7 @@ from eleven_steps.checks.contract import (
     asked,
     broken_clauses,
     equal,
+    expected,
 )
 from eleven_steps.checks.declared import Undeclared, against, case_of, is_declared
 from eleven_steps.checks.match_mistakes import named_mistake
@@ -53,19 +54,18 @@ def check_attention(
         cls: a class with the constructor and the layers of MultiHeadAttention, or what declare
             returns for any other class.
         causal: whether later tokens are hidden; False for an encoder.
-        reference: the class to be equal to, in place of ours; its parameters have the same names as
-            those of cls. If its forward takes record, as VariantAttention's does, the verdict names
-            a step.
+        reference: the class to be equal to, in place of ours, with parameters of the same names. If
+            its forward takes record, as VariantAttention's does, the verdict names a step.
 
     Returns:
         A Verdict. Nothing that cls does is raised, printed or left behind, and a class that takes
-        more than 5 seconds is stopped. Its kind is "unread" where cls cannot be judged: its message
-        then holds a declaration to complete and paste.
+        more than 5 seconds is stopped. Its kind is "unread" where cls cannot be judged.
 
-    Example:
-        >>> check_attention(MultiHeadAttention).passed
-        True
+    Raises:
+        ValueError: causal is not a bool, or is False with a reference.
     """
+    if causal not in (True, False) or (reference and not causal):
+        raise ValueError(f"causal is {causal!r}: expected True, or False without a reference")
     ours = MultiHeadAttention if causal else Unmasked
     return honestly(judge_class, cls, reference or ours, reference is None and causal)
 
@@ -77,6 +77,9 @@ def judge_class(cls: Any, reference: Any, causal: bool = True) -> Verdict:
             if (verdict := _not_judged(cls, reference)) is not None:
                 return verdict
             cls = against(cls, reference)
+            right = expected(reference, Clause(OUTPUT, "output", case_of(cls, MAIN)))
+            if right.raised:  # Nothing could be compared, and any class would pass.
+                return say("no_reference", error=right.value.text)
             broken = next(broken_clauses(cls, reference, partial(case_of, cls)), None)
             note = _asked_at(cls)
             if broken is None:

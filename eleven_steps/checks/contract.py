@@ -133,12 +133,8 @@ def broken_clauses(
 ) -> Iterator[Broken]:
     """Yield the clauses that a class breaks, in the order of the contract.
 
-    Where the reference raises, because it does not exist at these sizes, nothing is asked.
-
-    Args:
-        cls: the class, or a proxy of a class in a sandbox.
-        reference: the class to be equal to.
-        fitted: makes a case one of sizes that the class takes.
+    Where the reference raises, because it does not exist at these sizes, nothing is asked. A class
+    may be a proxy in a sandbox; fitted makes a case one of sizes that the class takes.
     """
     for clause in clauses_at(fitted):
         right = expected(reference, clause)
