@@ -216,7 +216,7 @@ def head_labels(shown: Shown) -> list[str]:
 
 
 def chain(drawings: Sequence[svg.Drawing], between: Sequence[str]) -> svg.Drawing:
-    """Lay drawings from top to bottom with an arrow after each for which between has a label."""
+    """Stack drawings from top to bottom, with an arrow after each that has a label in between."""
     parts = []
     for drawing, label in zip_longest(drawings, between):
         parts += [drawing] if label is None else [drawing, arrow(label)]
