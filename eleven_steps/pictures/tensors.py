@@ -69,17 +69,17 @@ class Shown:
 
     @property
     def axes(self) -> list[str]:
-        """The letters as a list."""
+        """Return the letters of the shape as a list."""
         return self.letters.split()
 
     @property
     def shape(self) -> str:
-        """The shape in letters and in numbers."""
+        """Return the shape in letters and in numbers."""
         return f"({', '.join(self.axes)}) = {tuple(self.tensor.shape)}"
 
     @property
     def strength(self) -> torch.Tensor | None:
-        """How strong each cell's colour is, from 0 to 1, or None where all are alike."""
+        """Return how strong each cell's colour is, from 0 to 1, or None where all are alike."""
         if not self.shade and self.name not in COMPARED or self.tensor.is_meta:
             return None
         return self.tensor if self.name == "weights" else shades(self.tensor)
