@@ -56,7 +56,7 @@ class Paired:
 
     names: str = ""  # layers and weights, ours=theirs
     plus_one: str = ""  # norms that multiply by 1 + weight
-    by_head: str = ""  # a layer of theirs with several of ours head by head, theirs=ours
+    by_head: str = ""  # their layer that holds several of our layers, head by head: theirs=ours
     below: str = ""  # one that has them below each other
     more: str = ""  # what pairs all else
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from said import assert_formed, words
+from said import assert_formed, typed, words
 from sampled import sampled
 
 from eleven_steps.checks import check_attention, show_lines, wrong_class
@@ -63,6 +63,20 @@ def test_a_mistake_is_named_in_an_encoder_too():
     exec(source, scope := vars(torch) | vars(__import__("helpers.attention").attention))
     verdict = check_attention(scope["MultiHeadAttention"], causal=False)
     assert verdict.mistake == "scale_sqrt_d_out", verdict
+
+
+@every(
+    "hides",
+    ["masked = scores.where(seen, -torch.inf)", "masked = scores.masked_fill_(~seen, -1e9)"],
+)
+def test_no_hint_asks_for_a_mask_in_an_encoder(hides):
+    seen = "seen = torch.ones(num_tokens, num_tokens).tril().bool()"
+    line = next(line for line in edited_source().split("\n") if "masked_fill" in line)
+    space = line[: len(line) - len(line.lstrip())]
+    source = edited_source().replace(line, f"{space}{seen}\n{space}{hides}")
+    typed(source, scope := dict(vars(__import__("helpers.attention").attention)))
+    verdict = check_attention(scope["MultiHeadAttention"], causal=False)
+    assert (verdict.step, verdict.hint) == (5, "Use `scores` here."), verdict
 
 
 @every("name", [name for name, task in TASKS.items() if isinstance(task, Write)])

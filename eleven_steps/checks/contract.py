@@ -85,15 +85,15 @@ CONTRACT: tuple[Clause, ...] = (
         "what learns, by name and shape", "parameters", MAIN, BIASED, BY_DEFAULT, new=True, step=2
     ),
     *_promise("no token sees its future", "past_output", MAIN, step=6),
-    *_promise("x is left as it is", "given_x", MAIN),
-    *_promise("the same x, another text and back", "second_text", MAIN),
+    *_promise("x is not changed in place", "given_x", MAIN),
+    *_promise("the output for x, again after a different text", "second_text", MAIN),
     *_promise("texts of other lengths and back", "other_lengths", LONGER),
     *_promise("another module's state is loaded", "loaded", MAIN),
     *_promise("new weights that can learn", "first_weights", BIASED, new=True, step=2),
     *_promise("the gradients", "gradients", BIASED, LONGER),
     *_promise("the output in training, without dropout", "in_training", MAIN, LONGER),
     *_promise("the gradients in training", "training_gradients", BIASED),
-    *_promise("training and back to eval mode", "after_training", MAIN),
+    *_promise("the output in eval mode after training", "after_training", MAIN),
     *_promise("no dropout in eval mode", "output", MAIN, shares=(SHARE,), step=7),
     *_promise(DROPPED, "dropped", FEW, shares=(SHARE, SHARE / 3), step=7, agree=like_draws),
     *_promise(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from eleven_steps.checks.mistakes import LINES, MISTAKES, class_of, edited_source, with_edits
 from eleven_steps.helpers.attention import MultiHeadAttention
 
-# Of each step: in whose numbers it shows, as step and tensor, and the mistakes to be made there.
+# For each step: the step and tensor whose numbers show a mistake, then what Break it offers.
 BROKEN = {
     "view": "transpose queries view_straight view_tokens_last head_dim_before_heads "
     "view_mixes_batch heads_last",

@@ -87,7 +87,8 @@ class Right:
         weights, context = steps["softmax"]["weights"], steps["reformat"]["context"]
         self._add("weights", "the weights", "2 3 4 5 6 7", weights, "bhij", SCORED)
         self._add("context", "the context", "2 3 4 5 6 7 8", context, "bnhd", GATHERED)
-        self._masks()
+        if not same(scores, masked):  # a reference that hides nothing has no right mask
+            self._masks()
         for name, size in case.letters.items():
             self.known.append(Known("size", name, frozenset({1}), size))
         for name, shape in (
@@ -97,11 +98,9 @@ class Right:
             self.known.append(Known("size", name, frozenset({1}), shape))
         self.known.append(Known("size", "3 * d_out", frozenset({2}), 3 * case.d_out))
         for head in range(case.num_heads):
-            for name, start in (("starts", head), ("ends", head + 1)):
-                name = f"the {name} of the heads"
-                self.known.append(
-                    Known("size", name, frozenset({3}), start * case.head_dim, "", head)
-                )
+            for end, name in enumerate(("the starts of the heads", "the ends of the heads")):
+                place = (head + end) * case.head_dim
+                self.known.append(Known("size", name, frozenset({3}), place, "", head))
         for name, factor in (("head_dim**0.5", root), ("head_dim**-0.5", 1 / root)):
             self.known.append(Known("factor", name, frozenset({7}), factor))
         for name, layer in mha.named_children():

@@ -147,7 +147,7 @@ class _Wrap(ast.NodeTransformer):
         function = getattr(node.value, "func", None)  # scores.masked_fill_(...), not assigned
         base = getattr(function, "value", None)
         written = isinstance(base, ast.Name) and function.attr.endswith("_")
-        node = self.generic_visit(node)
+        self.generic_visit(node.value if written else node)  # without its result, which is not used
         return [node, self._written(node, base.id, text)] if written else node
 
     def _written(self, node, name, text):

@@ -28,12 +28,12 @@ class Head:
 
     @property
     def hue(self) -> int:
-        """Which colour it has."""
+        """Return the colour of the head."""
         return svg.hue(self.number, self.layer)
 
     @property
     def name(self) -> str:
-        """What the head is called: "head 1", or "layer 0, head 1"."""
+        """Return the name of the head: "head 1", or "layer 0, head 1"."""
         return ("" if self.layer is None else f"layer {self.layer}, ") + f"head {self.number}"
 
 

@@ -35,7 +35,7 @@ class Source:
 
     @property
     def html(self) -> str:
-        """The code in colours, numbered by step where it has steps."""
+        """Return the code in colours, numbered by step where it has steps."""
         lines = coloured(self.code)
         numbered = any(map(STEP.match, lines))
         body = "\n".join(map(in_margin, lines)) if numbered else "\n".join(lines)

@@ -67,7 +67,7 @@ class Picture:
 
     @property
     def svg(self) -> str:
-        """The whole drawing as one SVG string, equal for equal content."""
+        """Return the whole drawing as one SVG string, equal for equal content."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
             f'aria-label="{escape(self.words)}" '
@@ -88,7 +88,7 @@ class Picture:
 
     @property
     def words(self) -> str:
-        """What there is to see, for readers who cannot see it."""
+        """Return what there is to see, for readers who cannot see it."""
         return f"{self.title} {self.description}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:

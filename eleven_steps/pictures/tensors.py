@@ -69,17 +69,17 @@ class Shown:
 
     @property
     def axes(self) -> list[str]:
-        """The letters as a list."""
+        """Return the letters of the shape as a list."""
         return self.letters.split()
 
     @property
     def shape(self) -> str:
-        """The shape in letters and in numbers."""
+        """Return the shape in letters and in numbers."""
         return f"({', '.join(self.axes)}) = {tuple(self.tensor.shape)}"
 
     @property
     def strength(self) -> torch.Tensor | None:
-        """How strong each cell's colour is, from 0 to 1, or None where all are alike."""
+        """Return how strong each cell's colour is, from 0 to 1, or None where all are alike."""
         if not self.shade and self.name not in COMPARED or self.tensor.is_meta:
             return None
         return self.tensor if self.name == "weights" else shades(self.tensor)
@@ -216,7 +216,7 @@ def head_labels(shown: Shown) -> list[str]:
 
 
 def chain(drawings: Sequence[svg.Drawing], between: Sequence[str]) -> svg.Drawing:
-    """Lay drawings from top to bottom with an arrow after each for which between has a label."""
+    """Stack drawings from top to bottom, with an arrow after each that has a label in between."""
     parts = []
     for drawing, label in zip_longest(drawings, between):
         parts += [drawing] if label is None else [drawing, arrow(label)]

@@ -155,7 +155,7 @@ def after(positions: Iterable[tuple], before: tuple) -> list[Any]:
 
 
 def nearest(positions: Iterable[tuple], begun: tuple, *wishes: Sequence[Any]) -> tuple:
-    """Return the position that begins so, each further slider at the first of its wishes it has."""
+    """Return the position that begins with begun; wishes choose values of the other sliders."""
     table = list(positions)
     while len(begun) < len(table[0]):
         choices = after(table, begun)

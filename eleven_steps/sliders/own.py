@@ -153,7 +153,7 @@ def typed(cls: Any) -> str:
 
 
 def nearest(typed: str, code: str) -> int:
-    """Return the number of the typed line, from 0, that shares most names with a step's."""
+    """Return the index of the typed line that shares the most names with a line of the code."""
     names = [set(NAME.findall(line.partition("#")[0])) for line in typed.splitlines()]
     steps = [set(NAME.findall(line)) for line in code.splitlines()]
     alike = [max(len(own & other) / len(own | other) for other in steps) for own in names]

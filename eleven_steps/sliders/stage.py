@@ -170,7 +170,7 @@ def packed(tensor: torch.Tensor) -> str:
 
 
 def unpacked(text: str) -> torch.Tensor:
-    """Read numbers that packed wrote."""
+    """Decode a tensor that `packed` encoded."""
     return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.float32)
 
 

@@ -133,6 +133,6 @@ def share_tokens(x: torch.Tensor, num_processes: int) -> list[torch.Tensor]:
     if num_tokens % num_processes:
         raise ValueError(
             f"x has {num_tokens} tokens and num_processes is {num_processes}: num_tokens must be "
-            f"a multiple of num_processes, so that each gets as many tokens"
+            f"a multiple of num_processes, so that every process gets the same number of tokens"
         )
     return list(x.split(num_tokens // num_processes, dim=1))

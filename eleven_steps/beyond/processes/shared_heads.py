@@ -123,13 +123,14 @@ def check_shares(num_heads: int, num_processes: int, num_kv_heads: int | None = 
     if num_heads % num_processes:
         raise ValueError(
             f"num_heads is {num_heads} and num_processes is {num_processes}: num_heads must be a "
-            f"multiple of num_processes, so that each gets as many heads"
+            f"multiple of num_processes, so that every process gets the same number of heads"
         )
     num_kv_heads = num_kv_heads or num_heads
     if num_kv_heads % num_processes and num_processes % num_kv_heads:
         raise ValueError(
             f"num_kv_heads is {num_kv_heads} and num_processes is {num_processes}: one must be a "
-            f"multiple of the other, so that each gets as many heads of keys, or a copy of one"
+            f"multiple of the other, so that every process gets the same number of key heads, or "
+            f"a copy of one"
         )
 
 

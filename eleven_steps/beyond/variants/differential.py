@@ -41,7 +41,10 @@ class Differential(Part):
         mha.shares = nn.Parameter(0.1 * torch.randn(4, mha.head_dim))
 
     def transpose(self, call: Call, queries, keys, values):
-        """Return the values of both partners for each: (b, num_heads, num_keys, 2 head_dim)."""
+        """Give each head the values of both heads of its pair.
+
+        The values become (b, num_heads, num_keys, 2 head_dim).
+        """
         both = torch.cat(values.chunk(2, dim=1), dim=-1)  # (b, num_heads / 2, num_keys, 2 head_dim)
         return queries, keys, both.repeat(1, 2, 1, 1)
 

@@ -241,9 +241,9 @@ def check_part(part: Part, others: Iterable[type[Part]]) -> None:
     given = {base.__name__: kind.__name__ for kind in others for base in kind.__mro__}
     needs = part.needs.split()
     if needs and not given.keys() & set(needs):
-        raise ValueError(f"{name} {part.reason}: it needs {' or '.join(needs)}")
+        raise ValueError(f"{name} {part.reason}, so it needs {' or '.join(needs)}")
     for kind in filter(given.get, part.excludes.split()):
-        raise ValueError(f"{name} {part.reason}: it cannot be combined with {given[kind]}")
+        raise ValueError(f"{name} {part.reason}, so it cannot be combined with {given[kind]}")
 
 
 def check_end(start: int, end: int, context_length: int) -> None:

@@ -49,7 +49,7 @@ class ValueNorm(Part):
 
     def check(self, mha):  # noqa: D102
         if self.as_keys and not mha.part(Norm):
-            raise ValueError("ValueNorm normalises values as keys: it needs Norm")
+            raise ValueError("ValueNorm normalises values as keys, so it needs Norm")
 
     def transpose(self, call: Call, queries, keys, values):
         """Normalise values (b, num_heads, num_keys, head_dim), head by head."""
