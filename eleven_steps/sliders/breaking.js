@@ -34,7 +34,7 @@ function render({ model, el }) {
     if (state !== right) tried.add(state);
     const by = (most) => [...tried].filter((choice) => seenBy(choice) === most).length;
     count.textContent = `Tried: ${tried.size} of ${data.states.length - 1}. ` +
-      `Seen by one lamp alone: ${by(1)}. By none: ${by(0)}.`;
+      `${by(1)} of them turned only one lamp red, ${by(0)} none.`;
   };
   const parts = data.lines.map((line, k) => written(lines, line, k, (text) =>
     choose(chosen.map((own, i) => (i === k ? text : own)))));

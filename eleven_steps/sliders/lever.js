@@ -73,7 +73,7 @@ function render({ model, el }) {
         text.setAttribute("x", at[0] + at[2] / 2);
         text.style.opacity = lies < 0.5 || long > 26 ? 1 : 0;
       }
-      number.textContent = plain(now[shown][j]);
+      number.textContent = plain(shown ? now[shown][j] : scores[j]);
       bar.setAttribute("aria-valuenow", scores[j]);
       bar.setAttribute("aria-valuetext", `${written(scores[j])}, weight ${weights[j].toFixed(2)}`);
     });
@@ -83,7 +83,7 @@ function render({ model, el }) {
     title.textContent = shown < 2 ? "The query has these scores. How much will it take from each?"
       : `It attends most to “${words[most]}”: ${Math.round(100 * weights[most])} %`;
     said.textContent = ["Take hold of a column and pull it up or down.",
-      `exp of each: all are positive, and a little more is much taller. Their sum: ${all}.`,
+      `exp of each score / ${written(divisor)}: all are positive, and a little more is much taller. Their sum: ${all}.`,
       `Divided by their sum, ${all}, they are 1 long end to end: the weights.`][shown];
     [...moments.children].slice(0, -1).forEach((each, k) => { each.ariaPressed = String(k === shown); });
     back.disabled = `${scores}` === `${given}` && divisor === root;

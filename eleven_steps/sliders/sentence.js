@@ -5,7 +5,7 @@ const FIRST = 5, COLOUR = (layer, head) => (layer ? head : FIRST + head); // a c
 
 class Sentence {
   // says: read() returns { words, query, heads: [{ layer, head, row, off }], next, before, vocabulary,
-  // changed }; asked(i), swapped(i, word), switched(k) and opened(k) hear what a hand wants.
+  // changed }; asked(i), swapped(i, word) and switched(k) hear what a hand wants.
   constructor(el, says, colours) {
     this.el = el; this.says = says; this.colours = colours; this.open = null; // the word that is swapped
     el.classList.add("sentence");
@@ -13,25 +13,17 @@ class Sentence {
       aria-label="Words: press one for its arcs, once more to swap it"></div><div class="list" role="group"
       aria-label="words to put here" hidden></div></div>
       <div class="next" role="group" aria-label="next word, after the last one"></div>
-      <div class="off"><span>Heads. Press one to switch it off:</span><div class="heads" role="group"
+      <div class="off"><span></span><div class="heads" role="group"
       aria-label="heads, to switch off"></div></div><p class="finding"></p>`;
     [this.said, this.next, , this.finding] = el.children; this.chips = el.querySelector(".heads");
     [this.svg, this.spoken, this.list] = this.said.children;
-    this.svg.addEventListener("click", ({ target }) => this.pull(target));
     this.room = new ResizeObserver(() => [0, this.laid].includes(this.spoken.clientWidth) || this.draw());
     this.room.observe(el);
     onKeys(el, (key, { target }) => this.key(key, target));
     el.addEventListener("focusout", ({ relatedTarget }) => el.contains(relatedTarget) || this.close());
   }
 
-  // Pull an arc open.
-  pull(target) {
-    const arc = target.closest("[data-head]");
-    if (arc) this.says.opened?.(Number(arc.dataset.head));
-  }
-
   key(key, target) {
-    if (target.dataset.head && [" ", "Enter"].includes(key)) { this.pull(target); return true; }
     const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -6, ArrowDown: 6 }[key], all = [...target.parentNode.children];
     if (key === "Escape") return this.close();
     if (by && (target.parentNode === this.list || Math.abs(by) === 1)) all[all.indexOf(target) + by]?.focus();
@@ -82,12 +74,13 @@ class Sentence {
         button.ariaPressed = String(!off);
         button.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
       });
-    this.next.innerHTML = `<em>what comes next${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` +
+    this.el.querySelector(".off span").textContent =
+      `${vocabulary ? "Press the boxed word again to swap it. " : ""}Heads. Press one to switch it off:`;
+    this.next.innerHTML = `<em>what comes next${query < words.length - 1 ? " after the last word" : ""}${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` +
       next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
       share.toFixed(2)}</span>`).join("");
     const shown = heads.map((head, k) => ({ ...head, k })).filter(({ row, off }) => row && !off);
-    const last = shown.filter(({ layer }) => layer); // what is found of its heads, if they are on
-    const [share, from, one] = (last[0] ? last : shown).flatMap((head) => Array.from(head.row, (v, j) => [v, j, head]))
+    const [share, from, one] = shown.flatMap((head) => Array.from(head.row, (v, j) => [v, j, head]))
       .filter(([, j]) => j !== query).reduce((a, b) => (b[0] > a[0] ? b : a), [0]);
     this.finding.innerHTML = whatIf ? "<mark>What if</mark> " : "";
     const of = one && `Layer ${one.layer}, head ${one.head}: “${words[query]}” attends to “${words[from]}”`;
@@ -111,9 +104,8 @@ class Sentence {
       const lift = y + way * (own ? room * 0.6 : far), end = edges[layer ? 1 : 0];
       const curve = own ? `M${x - 9} ${y}C${x - 16} ${lift} ${x + 16} ${lift} ${x + 9} ${y}`
         : `M${x} ${y}C${x} ${lift} ${to} ${end + lift - y} ${to} ${end}`;
-      const held = this.says.opened && layer && share === Math.max(...row) ? `tabindex="0" role="button"` : "";
       const says = `layer ${layer}, head ${head}: ${words[j]} ${share.toFixed(2)}`;
-      return `<g data-head="${k}" ${held} aria-label="${says}${held && ", open its eleven steps"}"
+      return `<g data-head="${k}" aria-label="${says}"
         style="--head:${this.colours[COLOUR(layer, head)]}"><path class="hit" d="${curve}"/><path d="${curve}"
         stroke-width="${1.5 + room / 12 * share}"/><title>${says}</title></g>`;
     }).join("");

@@ -108,10 +108,6 @@ class Stage {
       swapped: (i, word) => this.swap(i, word),
       switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k];
       this.turn(`${layer},${head}`); },
-      opened: (k) => { // an arc is pulled open: how its head came to it
-        this.head = this.page.sentence.says.read().heads[k].head;
-        this.unfold(7);
-      },
     };
   }
 

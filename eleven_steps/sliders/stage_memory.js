@@ -66,13 +66,13 @@ class Memory {
     this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.pieces(step === 9), at, to, name,
       many });
     const now = this.strides(step, u > (step === 10 ? 0.9 : 0.3)), shapes = `strides (${now.join(", ")})`;
-    pen.words("strides", shapes, left + whole, top + (it.narrow ? 4 : MEMORY - 6), { class: "end code" });
+    if (!word || step > 8) pen.words("strides", shapes, left + whole, top + (it.narrow ? 4 : MEMORY - 6), { class: "end code" });
     pen.words("memory", this.says(step, u, fails, kind), left, top + MEMORY - 6,
       { class: fails ? "start wrong" : "start" });
   }
 
   says(step, u, fails, kind) {
-    if (!u || step !== 10 && u < 0.15) return `${kind} in memory, and how they are read`;
+    if (!u || step !== 10 && u < 0.15) return `${kind} in memory, and how memory is read`;
     if (fails) return "view fails: one stride cannot go +1, +1, then jump";
     return { 3: "a fence between the heads: no number moves", 4: "read head by head now: no number moves",
       9: "read word by word, in jumps: no number moves", 10: "contiguous() writes them anew, as they are read" }[step];

@@ -130,7 +130,9 @@ class StagePage {
   // What stands beside the story of a word: why a step is there, and what the scores are divided by.
   beside(n) {
     const { it } = this, by = it.divisor, [slide, output] = this.share.children;
-    if (this.why.textContent !== WHY[n]) this.why.textContent = WHY[n];
+    const why = n === 8 && Math.abs(found(it).total - 1) > 0.005
+      ? "These weights do not add up to 1, so the context is no average." : WHY[n];
+    if (this.why.textContent !== why) this.why.textContent = why;
     this.share.style.visibility = n === 7 ? "" : "hidden";
     if (n !== 7) return;
     slide.value = Math.log(by);

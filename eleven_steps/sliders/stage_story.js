@@ -149,7 +149,7 @@ class Story {
 
   // The part of a ribbon of length 1 that a word gets, with what softmax has made of it or other shares.
   segment(j, y = 120, high = 32, shares = this.row(7, "weights")) {
-    const [left, whole] = this.all, total = Math.max(1e-9, sum([...shares]));
+    const [left, whole] = this.all, total = Math.max(1, sum([...shares])); // of 1
     return [left + whole * sum([...shares.subarray(0, j)]) / total, y, Math.max(0.8, whole * shares[j] / total), high];
   }
 
@@ -288,7 +288,7 @@ class Story {
     if (f(7) > 0 && r(8) < 1) pen.words("root", `÷ ${written(root)}`, this.all[0] + this.all[1], 66,
       { class: "end strong", opacity: clamp(3 * f(7)) * (1 - s) });
     if (s && r(8) < 1) this.undivided(masked, s * (1 - r(8)), font);
-    if (s) pen.box("whole", [this.all[0], 120, this.all[1], 32], { class: "frame", opacity: s * away });
+    if (s) pen.box("whole", [this.all[0], 120, this.all[1] / Math.max(1, sum([...weights])), 32], { class: "frame", opacity: s * away });
   }
 
   share(j, wide, weight) {
@@ -392,6 +392,7 @@ class Story {
     const pointed = this.p === n && it.pointed && MADE[n].includes(it.pointed.kind) ? it.pointed : null;
     const made = pointed ?? it.list[n === 5 ? it.first.scores + (head * tokens + q) * tokens + (u < 1 ? sweep : best)
       : it.first[n === 2 ? "queries" : "out"] + q * dOut + (n === 2 ? head * dim : 0)];
+    if (it.whatIf(made, n)) return; // no sum of products: a hand has set it
     const pairs = factors(it, made, n), numbers = pairs.map((pair) => pair.map((cell) => it.value(cell, n)));
     const v = n === 5 && u < 1 ? clamp((u * (tokens + 1)) % 1 * 1.4) : u,
       products = numbers.map(([a, b], k) => (k < v * numbers.length ? a * b : 0));
