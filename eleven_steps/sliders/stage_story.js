@@ -100,8 +100,8 @@ class Story {
       const copied = f(10) > 0 ? f(10) : 0, from = 18 + q * row, to = 150 - 138 * r(11);
       put("context", q, h * dim, (h + 1) * dim, [x, from + (to - from) * copied, half, row - 2 + (42 - row) * copied],
         copied && 1, { h, name: "row", quiet: this.p < 9.5 });
-      if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 292, whole, 44], f(8) * (1 - r(9)),
-        { h, name: "sum" });
+      if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 272, whole, 90], f(8) * (1 - r(9)),
+        { h, name: "sum", scale: "values" }); // as its parts, so that one sees them add up
     });
     return list;
   }
@@ -164,12 +164,12 @@ class Story {
   tell() {
     const { it, pen } = this, { dOut } = it.sizes, { asked: q, head } = it, [left, whole] = this.all;
     const [r, f] = [(n) => this.ready(n), (n) => this.done(n)];
-    for (const { kind, i, from, to, at, opacity, h = -1, shade = 1, name = "" } of this.strips()) {
+    for (const { kind, i, from, to, at, opacity, h = -1, shade = 1, name = "", scale = kind } of this.strips()) {
       const across = it.sizes[kind === "x" ? "dIn" : "dOut"], step = Math.max(it.step, 1);
       const numbers = this.now(kind, step).subarray(i * across + from, i * across + to);
       const part = Math.round(100 * shade);
       const fill = h < 0 ? "var(--soft)" : `color-mix(in srgb, ${this.tone(h)} ${part}%, var(--soft))`;
-      pen.spark(`${kind} ${i} ${from} ${name}`, at, numbers, it.most[kind], fill, opacity);
+      pen.spark(`${kind} ${i} ${from} ${name}`, at, numbers, it.most[scale], fill, opacity);
     }
     this.sides(r, f);
     this.rulers(f(1) * (1 - r(2)));
@@ -180,7 +180,7 @@ class Story {
     if (f(11)) this.meet(f(11));
     const n = it.step, u = f(n);
     if ([2, 5, LAST].includes(n) && u) this.panel(u);
-    const open = { 1: [100, 132], 2: [42, 96], 5: [86, 120], 7: [PANEL, 60], 8: [166, 170], 10: [146, 46],
+    const open = { 1: [100, 132], 2: [42, 96], 5: [86, 120], 7: [PANEL, 60], 8: [166, 200], 10: [146, 46],
       11: [74, 44] }[n];
     if (open && !u && this.p < n) { // what has not happened yet
       pen.box("open", [left, open[0], whole, open[1]],
@@ -334,7 +334,7 @@ class Story {
   mix(r, f) {
     const { it, pen } = this, { tokens, dOut } = it.sizes, { asked: q, head, headDim: dim } = it,
       weights = this.row(7, "weights");
-    const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9), all = 108;
+    const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9), all = 90;
     let y = 170;
     for (let j = 0; j <= q && u; j++) {
       const tall = all * weights[j], s = ease(clamp(u * (q + 2) - j));
@@ -345,7 +345,7 @@ class Story {
         left + 4, y + 11, { class: "start", opacity: away });
       y += tall;
     }
-    if (u > 0.6) pen.put("sum", "path", { d: `M${left} 284h${whole}`, class: "rule faint",
+    if (u > 0.6) pen.put("sum", "path", { d: `M${left} 266h${whole}`, class: "rule faint",
       opacity: (u - 0.6) * 2.5 * away });
   }
 
