@@ -76,7 +76,9 @@ class Sentence {
       });
     this.el.querySelector(".off span").textContent =
       `${vocabulary ? "Press the boxed word again to swap it. " : ""}Heads. Press one to switch it off:`;
-    this.next.innerHTML = `<em>what comes next${query < words.length - 1 ? " after the last word" : ""}${before ? `, was ${before[0]} ${before[1].toFixed(2)}` : ""}</em>` +
+    const after = query < words.length - 1 ? " after the last word" : "",
+      was = before ? `, was ${before[0]} ${before[1].toFixed(2)}` : "";
+    this.next.innerHTML = `<em>what comes next${after}${was}</em>` +
       next.map(([word, share]) => `<b>${word}</b><i style="--share:${share}"></i><span>${
       share.toFixed(2)}</span>`).join("");
     const shown = heads.map((head, k) => ({ ...head, k })).filter(({ row, off }) => row && !off);

@@ -66,7 +66,9 @@ class Memory {
     this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.pieces(step === 9), at, to, name,
       many });
     const now = this.strides(step, u > (step === 10 ? 0.9 : 0.3)), shapes = `strides (${now.join(", ")})`;
-    if (!word || step > 8) pen.words("strides", shapes, left + whole, top + (it.narrow ? 4 : MEMORY - 6), { class: "end code" });
+    if (!word || step > 8) {
+      pen.words("strides", shapes, left + whole, top + (it.narrow ? 4 : MEMORY - 6), { class: "end code" });
+    }
     pen.words("memory", this.says(step, u, fails, kind), left, top + MEMORY - 6,
       { class: fails ? "start wrong" : "start" });
   }

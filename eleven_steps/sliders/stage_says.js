@@ -48,7 +48,8 @@ const WHY = ["", "Sizes are read from x, so that the class takes any text.",
     "Heads come first, because a product of matrices works on the last two axes.",
   "A product, because it is large only where both sides are.",
     "In training every word has to guess the next one. It must not see it.",
-  "Divided first, because sums of more products lie further apart, and softmax would turn a small lead into a large one.",
+  "Divided first, because sums of more products lie further apart, and softmax would turn a small lead into a " +
+    "large one.",
     "Weights add up to 1, so the context is an average, never larger than the values.",
   "Tokens come first again, because what follows works on rows of words.",
     "A copy, because view can only read memory at fixed strides.",
@@ -74,7 +75,8 @@ function found(it) {
   const seen = it.step < 7 ? scores : shares, most = seen.indexOf(Math.max(...seen));
   const per = (part) => Math.round(100 * part), best = it.token(most) + (most === r ? " itself" : "");
   return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best,
-    score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), total: sum([...shares]), sole: shares[most] > 0.95,
+    score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), total: sum([...shares]),
+    sole: shares[most] > 0.95,
     bare: per(sharesOf(masked, 1)[most]), next: it.next[0] };
 }
 
@@ -84,7 +86,9 @@ function whatIf(it, n, of) {
   if (!last) return "";
   const others = more ? `, with ${count(more, "other number")} moved` : "";
   const then = of && Math.abs(of.total - 1) > 0.005
-    ? `the weights of ${of.word} now add up to ${written(of.total)}, not to 1` : of && { 7: `${of.word} now gives ${of.share} % to ${of.best}`, 8: `${of.word} now takes ${of.share} % from ${of.best}` }[n];
+    ? `the weights of ${of.word} now add up to ${written(of.total)}, not to 1`
+    : of && { 7: `${of.word} now gives ${of.share} % to ${of.best}`,
+      8: `${of.word} now takes ${of.share} % from ${of.best}` }[n];
   return `What if ${last.called} were <mark>${written(last.value)}</mark>${others}? It was ${written(last.was)}.` +
     (then ? ` In head ${of.head}, ${then}.` : "");
 }

@@ -288,7 +288,8 @@ class Story {
     if (f(7) > 0 && r(8) < 1) pen.words("root", `÷ ${written(root)}`, this.all[0] + this.all[1], 66,
       { class: "end strong", opacity: clamp(3 * f(7)) * (1 - s) });
     if (s && r(8) < 1) this.undivided(masked, s * (1 - r(8)), font);
-    if (s) pen.box("whole", [this.all[0], 120, this.all[1] / Math.max(1, sum([...weights])), 32], { class: "frame", opacity: s * away });
+    if (s) pen.box("whole", [this.all[0], 120, this.all[1] / Math.max(1, sum([...weights])), 32],
+      { class: "frame", opacity: s * away });
   }
 
   share(j, wide, weight) {
