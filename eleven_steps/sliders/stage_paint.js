@@ -188,14 +188,15 @@ class Painter {
     return this.sized[2];
   }
 
-  // The colour of a number and how strong it is.
+  // The colour of a number and how strong it is: by its size, or pale where a low score gets little weight.
   shade(cell, step, value, delta) {
-    const most = this.it.most[nameOf(cell.kind, step)], size = Math.abs(delta);
+    const name = nameOf(cell.kind, step), most = this.it.most[name], size = Math.abs(delta);
     if (size && written(value) !== written(value - delta)) return [delta > 0 ? this.right : this.wrong,
       0.1 + 0.4 * clamp(2 * size / most)];
     if (this.it.hand.hold) return [this.band, 1];
     if (value === -Infinity) return [this.soft, COVERED];
-    return [step > 2 && this.heads[cell.h] || this.grey, 0.03 + 0.47 * clamp(Math.abs(value) / most)];
+    const share = ["scores", "masked"].includes(name) ? (value / most + 1) / 2 : Math.abs(value) / most;
+    return [step > 2 && this.heads[cell.h] || this.grey, 0.03 + 0.47 * clamp(share)];
   }
 
   // One number: its colour, stronger where no digits have to be read through it, and its digits.
