@@ -40,6 +40,7 @@ SIZES = {
 }
 OTHER_LINE = "That line gives a different result here. "
 OTHER_SLIP = "That is the result of a different mistake. "
+SLIP = "That is the result of a mistake. "
 MOST = 12  # the largest number in a table that a question shows
 TWINS = {"queries": ("keys", "values"), "W_query": ("W_key", "W_value")}
 
@@ -220,7 +221,7 @@ def options_of(kind: Kind, case: Drawn, subject: str, others: list[str]) -> list
     if len({*map(coarse, seen)}) < OPTIONS:
         return None
     because = explained(subject) if subject else filled(kind.because, case)
-    start = OTHER_LINE if kind.lines else OTHER_SLIP if subject else ""
+    start = OTHER_LINE if kind.lines else OTHER_SLIP if subject else SLIP
     feedback = [because, *(start + explained(name) for name in others)]
     return [Option(*parts) for parts in zip(seen, feedback, (subject, *others), strict=True)]
 
