@@ -24,7 +24,9 @@ class Sentence {
   }
 
   key(key, target) {
-    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -6, ArrowDown: 6 }[key], all = [...target.parentNode.children];
+    const across = getComputedStyle(this.list).gridTemplateColumns.split(" ").length;
+    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across }[key],
+      all = [...target.parentNode.children];
     if (key === "Escape") return this.close();
     if (by && (target.parentNode === this.list || Math.abs(by) === 1)) all[all.indexOf(target) + by]?.focus();
     else if (by && target.parentNode === this.spoken) this.swap(all.indexOf(target));

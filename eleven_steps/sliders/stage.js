@@ -69,8 +69,7 @@ class Stage {
     this.compute();
     this.most = Object.fromEntries(
       Object.entries({ ...this.made[5], ...this.made[LAST] }).map(([name, tensor]) => [name, strongest(tensor)]));
-    const parts = Math.max(...PARTS.map((name) => this.most[name])), masked = this.most.scores;
-    Object.assign(this.most, { queries: parts, keys: parts, values: parts, masked, weights: 1 });
+    Object.assign(this.most, { masked: this.most.scores, weights: 1 });
     this.page.sizes(); this.arrange();
   }
 

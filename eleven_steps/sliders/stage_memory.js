@@ -82,6 +82,7 @@ class Memory {
 
   // The thread goes from piece to piece: where the next one does not lie beside it, it jumps.
   thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before, at, to, name, many }) {
+    const flat = step === 3 ? u < 0.3 : step === 10 && copy > 0.95; // a row is a whole token
     const draw = (key, order, places, shown, cut = many) => order.forEach((one, k) => {
       const from = places[name(one)], next = order[k + 1] && places[name(order[k + 1])], lies = k < cut;
       if (!lies || shown < 0.01) return;
@@ -89,7 +90,7 @@ class Memory {
         { d: `M${from + 3} ${ribbon - 3}h${piece - 6}`, class: "thread", opacity: shown }, undefined, 2);
       if (next === undefined || k + 1 >= cut) return;
       const a = from + piece - 3, b = next + 3, near = Math.abs(b - a) < 10,
-        rise = near ? 6 : Math.min(38, 12 + Math.abs(b - a) * 0.1);
+        rise = near ? (flat && order[k + 1].i === one.i ? 0 : 6) : Math.min(38, 12 + Math.abs(b - a) * 0.1);
       const y = ribbon - 3, top = y - rise;
       pen.put(`${key} to ${k}`, "path", { d: `M${a} ${y}C${a} ${top} ${b} ${top} ${b} ${y}`,
         class: near ? "thread" : "thread jump", opacity: shown }, undefined, 2);

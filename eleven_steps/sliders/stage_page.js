@@ -228,8 +228,8 @@ class StagePage {
       button.ariaPressed = String(button.dataset.scope === scoped);
     });
     this.through.innerHTML = !reader ? ""
-      : range(sizes.heads, (h) => `<button data-head="${h}" aria-pressed="${h === head}"
-      style="--head:${colours[h]}"><b>${names[1][h]}</b> layer 1, head ${h}</button>`).join("") + (this.it.swapped ? ""
+      : "Follow " + range(sizes.heads, (h) => `<button data-head="${h}" aria-pressed="${h === head}"
+      style="--head:${colours[h]}"><b>${names[1][h]}</b> head ${h}</button>`).join("") + (this.it.swapped ? ""
       : `<button data-meets="1" aria-pressed="${sizes.tokens > 6}">Anna also met Lena</button>`);
   }
 }

@@ -2,7 +2,7 @@
 // where at a moment is said once, in strips; numbers that a hand may take lie where a strip rests.
 
 const STORY = 344, PANEL = 216, CLOTH = 200; // pixels: its height, where its lower part begins, its curtain's height
-const SIDE = 58, NEAR = 24; // pixels for the words at its left, where there is room for them; a strip's height
+const SIDE = 54, NEAR = 24; // pixels for the words at its left; a strip's height
 
 // An SVG whose parts are kept by their names: only what has changed is written.
 class Drawing {
@@ -36,7 +36,7 @@ class Drawing {
     if (layer < 2) this.box(`${name} under`, [x, y, w, h], { fill, opacity: 0.11 * opacity, rx: 2 }, layer);
     const step = w / numbers.length, wide = Math.max(0.6, step - (step > 2.6 ? 1 : 0.35)), middle = y + h / 2;
     const d = Array.from(numbers, (number, k) => {
-      const high = (clamp(1.6 * number / most, -1, 1) * h / 2 || 0.4).toFixed(1);
+      const high = (clamp(number / most, -1, 1) * h / 2 || 0.4).toFixed(1);
       return `M${(x + k * step).toFixed(1)} ${middle.toFixed(1)}v${-high}h${wide.toFixed(2)}v${high}z`;
     }).join("");
     this.put(name, "path", { d, fill, opacity }, undefined, layer);
@@ -59,10 +59,9 @@ class Story {
   done(n) { return ease(clamp((this.along(n) - TURN) / (1 - TURN))); }
 
   get wide() { return this.it.room; }
-  get side() { return this.it.narrow ? 0 : SIDE; }
-  get column() { return (this.wide - this.side - 8) / this.it.sizes.tokens; }
-  get all() { return [this.side, this.wide - this.side - 8]; } // from where, how wide
-  middle(i) { return this.side + (i + 0.5) * this.column; }
+  get column() { return (this.wide - SIDE - 8) / this.it.sizes.tokens; }
+  get all() { return [SIDE, this.wide - SIDE - 8]; } // from where, how wide
+  middle(i) { return SIDE + (i + 0.5) * this.column; }
   tone(h) { return `var(--tone${h})`; }
 
   // The strips of a moment: of a token i the features from..to of a kind, where they lie, how clearly.
@@ -205,7 +204,7 @@ class Story {
 
   // What stands at the left of the strips.
   sides(r, f) {
-    const say = (name, text, y, opacity, tone = "var(--soft)") => opacity > 0.01 && this.side &&
+    const say = (name, text, y, opacity, tone = "var(--soft)") => opacity > 0.01 &&
       this.pen.words(`side ${name}`, text, SIDE - 8, y, { opacity, fill: tone, class: "end" });
     say("x", "x", 24, 1 - r(3));
     say("queries", "query", 58 + 4 * r(5), f(2) * (1 - r(7)), "var(--soft)");
@@ -273,7 +272,7 @@ class Story {
         if (s && weights[j] > 0.002) this.pour(j, to, s * away);
       }
       if (up > 0.5 && s < 1) pen.words(`score ${j}`, hidden && flown > 0.5 ? "−∞" : written(score * small), x,
-        hidden && flown > 0.5 ? base + 5 : high >= 0 ? base + 18 : base - 8,
+        hidden && flown > 0.5 ? base - 8 : high >= 0 ? base + 18 : base - 8,
           { opacity: (2 * up - 1) * (1 - s) * away, "font-size": font });
       if (s > 0.7 && to[2] > 22) pen.words(`share ${j}`, this.share(j, to[2], weights[j]), to[0] + to[2] / 2, 141,
         { opacity: (s - 0.7) / 0.3 * away, "font-size": font });
@@ -283,7 +282,7 @@ class Story {
       }
     }
     if (it.step === 6 && q < tokens - 1) this.reach(r(6), flown);
-    pen.put("floor", "path", { d: `M${this.side} ${base}H${this.wide - 8}`, class: "rule faint",
+    pen.put("floor", "path", { d: `M${SIDE} ${base}H${this.wide - 8}`, class: "rule faint",
       opacity: f(5) * (1 - s) });
     if (f(7) > 0 && r(8) < 1) pen.words("root", `÷ ${written(root)}`, this.all[0] + this.all[1], 66,
       { class: "end strong", opacity: clamp(3 * f(7)) * (1 - s) });
@@ -394,10 +393,14 @@ class Story {
     const made = pointed ?? it.list[n === 5 ? it.first.scores + (head * tokens + q) * tokens + (u < 1 ? sweep : best)
       : it.first[n === 2 ? "queries" : "out"] + q * dOut + (n === 2 ? head * dim : 0)];
     if (it.whatIf(made, n)) return; // no sum of products: a hand has set it
-    const pairs = factors(it, made, n), numbers = pairs.map((pair) => pair.map((cell) => it.value(cell, n)));
+    const factorsOf = (cell) => factors(it, cell, n).map((pair) => pair.map((one) => it.value(one, n)));
+    const numbers = factorsOf(made);
     const v = n === 5 && u < 1 ? clamp((u * (tokens + 1)) % 1 * 1.4) : u,
       products = numbers.map(([a, b], k) => (k < v * numbers.length ? a * b : 0));
-    const [left, all] = this.all, whole = all - (it.narrow ? 96 : 150),
+    const ends = (n === 5 ? range(tokens, (j) => factorsOf(it.list[it.first.scores + (head * tokens + q) * tokens + j]))
+      : [numbers]).map((pairs) => pairs.map(([a, b]) => a * b)); // what a sum grows to: one scale for all of a step
+    const split = (all) => [1, -1].map((way) => sum(all.map((v) => Math.max(0, way * v))));
+    const [left, all] = this.all, whole = all - (it.narrow ? 118 : 150),
       top = PANEL - (n === 5 ? 0 : n === 2 ? 58 : 80), low = n === 5 ? 30 : 40;
     const most = [0, 1].map((k) => strongest(numbers.map((pair) => pair[k]))),
       tone = (k) => (n === 5 ? this.tone(head) : "var(--soft)");
@@ -411,10 +414,9 @@ class Story {
         numbers.slice(h * dim, (h + 1) * dim).map((pair) => pair[0]), most[0], this.tone(h)));
       else pen.spark(`factor ${k}`, [left, y, whole, NEAR], numbers.map((pair) => pair[k]), most[k], tone(k),
         k ? 0.6 : 1);
-      if (this.side) pen.words(`factor ${k} said`, names[k], left + whole + 10, y + 16, { class: "start soft" });
+      if (!it.narrow) pen.words(`factor ${k} said`, names[k], left + whole + 10, y + 16, { class: "start soft" });
     });
-    const middle = top + 2 * (NEAR + 4) + low, big = strongest(products),
-      [up, down] = [1, -1].map((way) => sum(products.map((v) => Math.max(0, way * v))));
+    const middle = top + 2 * (NEAR + 4) + low, big = strongest(ends.flat()), [up, down] = split(products);
     if (n === LAST) range(it.sizes.heads,
       (h) => pen.spark(`product ${h}`, [left + whole * h / it.sizes.heads, middle - low, whole / it.sizes.heads,
         2 * low],
@@ -422,8 +424,8 @@ class Story {
     else pen.spark("product", [left, middle - low, whole, 2 * low], products, big, n === 5 ? tone(0) : "var(--ink)");
     pen.put("zero", "path", { d: `M${left} ${middle}h${whole}`, class: "rule faint" });
     // What is above the line, what is below it, and the rest: the two cancel.
-    const unit = 2 * low / Math.max(up, down, 1e-9), x = left + whole + 12, foot = middle + low, rest = up - down,
-      bias = n === LAST ? it.made[0].bias[made.c] : 0;
+    const unit = 2 * low / Math.max(...ends.flatMap(split), 1e-9), x = left + whole + 12, foot = middle + low,
+      rest = up - down, bias = n === LAST ? it.made[0].bias[made.c] : 0;
     const none = foot - Math.max(0, -rest) * unit; // where nothing is left
     pen.box("up", [x, none - up * unit, 12, up * unit], { class: "sum" });
     pen.box("down", [x + 14, none - up * unit, 12, down * unit], { class: "sum less" });

@@ -220,6 +220,7 @@ def test_keys_change_a_number_and_move_the_playhead(page, stage):
     page.keyboard.press("Home")
     expect(playhead).to_have_attribute("aria-valuenow", "1")
     playhead.press("End")
+    expect(stage).to_have_attribute("data-step", "11")
     playhead.press("Tab")
     expect(stage.locator(".card")).to_contain_text("[0, 0, 0]")
 
