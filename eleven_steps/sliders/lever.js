@@ -85,6 +85,10 @@ function render({ model, el }) {
     said.textContent = ["Take hold of a column and pull it up or down.",
       `exp of each score / ${written(divisor)}: all are positive, and a little more is much taller. Their sum: ${all}.`,
       `Divided by their sum, ${all}, they are 1 long end to end: the weights.`][shown];
+    const thin = words.map((word, j) => [word, weights[j]]).filter((_, j) => weights[j] * (column * many - 8) <= 26);
+    if (shown > 1 && thin.length) {
+      said.append(` Too thin for a name: ${thin.map(([word, weight]) => `${word} ${weight.toFixed(2)}`).join(", ")}.`);
+    }
     [...moments.children].slice(0, -1).forEach((each, k) => { each.ariaPressed = String(k === shown); });
     back.disabled = `${scores}` === `${given}` && divisor === root;
     slider.value = Math.log(divisor); output.textContent = written(divisor);

@@ -37,7 +37,8 @@ function tables(title, all, right) {
     table.createCaption().textContent = [title, name].filter(Boolean).join(", ");
     rows.forEach((row, i) => table.append(made("tr", {}, ...row.map((text, j) =>
       made("td", { className: differs[i][j] ? "differs" : "" }, text,
-        ...(right && differs[i][j] ? [made("small", { textContent: right[k].rows[i][j] })] : []))))));
+        ...(right && differs[i][j] ? [made("small",
+          { textContent: (right[k].rows[i][j] === text ? "≈ " : "") + right[k].rows[i][j] })] : []))))));
     return table;
   }));
 }
