@@ -60,6 +60,7 @@ function render({ model, el }) {
     const most = weights.indexOf(Math.max(...weights)), all = plain(sum(powers));
     const column = Math.min(90, wide / many), bends = ease(clamp(t)), lies = ease(clamp(t - 1));
     unit = DEEP / Math.max(2, ...scaled.map(Math.abs)) / divisor;
+    const thin = []; // what no label has room under
     let reached = 4;
     bars.forEach((bar, j) => {
       const [hit, ink, number] = bar.children, left = 4 + column * j, tall = scaled[j] * unit * divisor;
@@ -69,6 +70,7 @@ function render({ model, el }) {
       set(ink, at);
       set(hit, lies > 0.5 && long > 3 ? [at[0], 0, at[2], WORDS + 24] : [left, 0, column, WORDS + 24]);
       reached += long;
+      if (long <= 26) thin.push(`${words[j]} ${weights[j].toFixed(2)}`);
       for (const text of bar.querySelectorAll("text")) { // a label stands under its bar
         text.setAttribute("x", at[0] + at[2] / 2);
         text.style.opacity = lies < 0.5 || long > 26 ? 1 : 0;
@@ -85,10 +87,7 @@ function render({ model, el }) {
     said.textContent = ["Take hold of a column and pull it up or down.",
       `exp of each score / ${written(divisor)}: all are positive, and a little more is much taller. Their sum: ${all}.`,
       `Divided by their sum, ${all}, they are 1 long end to end: the weights.`][shown];
-    const thin = words.map((word, j) => [word, weights[j]]).filter((_, j) => weights[j] * (column * many - 8) <= 26);
-    if (shown > 1 && thin.length) {
-      said.append(` Too thin for a name: ${thin.map(([word, weight]) => `${word} ${weight.toFixed(2)}`).join(", ")}.`);
-    }
+    if (shown > 1 && thin.length) said.append(` Too thin for a name: ${thin.join(", ")}.`);
     [...moments.children].slice(0, -1).forEach((each, k) => { each.ariaPressed = String(k === shown); });
     back.disabled = `${scores}` === `${given}` && divisor === root;
     slider.value = Math.log(divisor); output.textContent = written(divisor);

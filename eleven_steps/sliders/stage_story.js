@@ -390,15 +390,16 @@ class Story {
     const sweep = Math.min(tokens - 1, Math.floor(u * (tokens + 1))), row = this.row(5, "scores"),
       best = row.indexOf(Math.max(...row));
     const pointed = this.p === n && it.pointed && MADE[n].includes(it.pointed.kind) ? it.pointed : null;
-    const made = pointed ?? it.list[n === 5 ? it.first.scores + (head * tokens + q) * tokens + (u < 1 ? sweep : best)
-      : it.first[n === 2 ? "queries" : "out"] + q * dOut + (n === 2 ? head * dim : 0)];
+    const score = (j) => it.list[it.first.scores + (head * tokens + q) * tokens + j];
+    const made = pointed ?? (n === 5 ? score(u < 1 ? sweep : best)
+      : it.list[it.first[n === 2 ? "queries" : "out"] + q * dOut + (n === 2 ? head * dim : 0)]);
     if (it.whatIf(made, n)) return; // no sum of products: a hand has set it
     const factorsOf = (cell) => factors(it, cell, n).map((pair) => pair.map((one) => it.value(one, n)));
     const numbers = factorsOf(made);
     const v = n === 5 && u < 1 ? clamp((u * (tokens + 1)) % 1 * 1.4) : u,
       products = numbers.map(([a, b], k) => (k < v * numbers.length ? a * b : 0));
-    const ends = (n === 5 ? range(tokens, (j) => factorsOf(it.list[it.first.scores + (head * tokens + q) * tokens + j]))
-      : [numbers]).map((pairs) => pairs.map(([a, b]) => a * b)); // what a sum grows to: one scale for all of a step
+    const ends = (n === 5 ? range(tokens, (j) => factorsOf(score(j))) : [numbers])
+      .map((pairs) => pairs.map(([a, b]) => a * b)); // what each sum ends with: one scale for all of a step
     const split = (all) => [1, -1].map((way) => sum(all.map((v) => Math.max(0, way * v))));
     const [left, all] = this.all, whole = all - (it.narrow ? 118 : 150),
       top = PANEL - (n === 5 ? 0 : n === 2 ? 58 : 80), low = n === 5 ? 30 : 40;
