@@ -320,7 +320,8 @@ def test_a_head_has_one_colour_in_all_pictures_and_none_that_means_something_els
             drawn.append(draw_learning([0, 1], [1.0, 0.5], [0.0, 1.0], (layer, head), "It forms"))
             for picture in drawn:
                 assert {c for c in HEAD_COLOURS if c in picture.svg} == {own}, (layer, head)
-    assert len({hue(h, layer) for layer, many in enumerate(NUM_HEADS) for h in range(many)}) == 5
+    trained = {hue(head, layer) for layer, many in enumerate(NUM_HEADS) for head in range(many)}
+    assert len(trained) == 5
     styles = (folder / "look.css").read_text("utf-8")
     meant = [rgb(colour) for pair in MEANINGS.findall(styles) for colour in pair]
     assert len(meant) == 6
@@ -328,3 +329,4 @@ def test_a_head_has_one_colour_in_all_pictures_and_none_that_means_something_els
     places = cspace_convert(every, "sRGB1", "CAM02-UCS")
     for head, other in itertools.product(places[: len(HEAD_COLOURS)], places[len(HEAD_COLOURS) :]):
         assert np.linalg.norm(head - other) >= 12
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(places[[*trained]], 2)) > 30

@@ -29,8 +29,8 @@ DARK = (
 # is that of right, wrong or movable: found by search. The first five are a second layer's heads 0
 # to 4, or those of a layer alone; the last three are a first layer's.
 HEAD_COLOURS = (
-    *("#1c55ce", "#c88400", "#d4b595", "#090c51", "#b0d5fc"),
-    *("#3b4f6c", "#6890d5", "#544428"),
+    *("#1c55ce", "#c88400", "#9ccd79", "#47e8ff", "#ffd823"),
+    *("#06a2ba", "#3e762f", "#591a00"),
 )
 FIRST = 5
 NEUTRAL = "#808080"

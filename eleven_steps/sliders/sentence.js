@@ -76,8 +76,8 @@ class Sentence {
         button.ariaPressed = String(!off);
         button.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
       });
-    this.el.querySelector(".off span").textContent =
-      `${vocabulary ? "Press the boxed word again to swap it. " : ""}Heads. Press one to switch it off:`;
+    this.el.querySelector(".off span").innerHTML = `${vocabulary ? "Press the boxed word again to swap it.<br>" : ""}
+      Heads${arcs ? ", of layer 0 above the words and of layer 1 below" : ""}. Press one to switch it off:`;
     const after = query < words.length - 1 ? " after the last word" : "",
       was = before ? `, was ${before[0]} ${before[1].toFixed(2)}` : "";
     this.next.innerHTML = `<em>what comes next${after}${was}</em>` +
@@ -86,9 +86,10 @@ class Sentence {
     const shown = heads.map((head, k) => ({ ...head, k })).filter(({ row, off }) => row && !off);
     const [share, from, one] = shown.flatMap((head) => Array.from(head.row, (v, j) => [v, j, head]))
       .filter(([, j]) => j !== query).reduce((a, b) => (b[0] > a[0] ? b : a), [0]);
-    this.finding.innerHTML = whatIf ? "<mark>What if</mark> " : "";
-    const of = one && `Layer ${one.layer}, head ${one.head}: “${words[query]}” attends to “${words[from]}”`;
-    this.finding.append(share > 0.03 ? `${of}, ${Math.round(100 * share)} %`
+    const { layer, head } = share > 0.03 ? one : {}, seen = head >= 0;
+    this.finding.innerHTML = (whatIf ? "<mark>What if</mark> " : "") +
+      (seen ? `<b style="--head:${this.colours[COLOUR(layer, head)]}">${names[layer][head]}</b>: ` : "");
+    this.finding.append(seen ? `“${words[query]}” attends to “${words[from]}”, ${Math.round(100 * share)} %`
       : shown.length ? `“${words[query]}” attends to nothing before it here.` : "No arcs: no weights can be seen.");
     if (arcs) this.arcs(words, query, shown);
   }

@@ -47,8 +47,7 @@ class StagePage {
     this.tiles = [...root.querySelectorAll(".tile")]; this.canvas = root.querySelector("canvas");
     this.open(it.data.large ? "first" : "steps");
     it.data.colours.forEach((colour, k) => {
-      root.style.setProperty(`--head${k}`, colour);
-      root.style.setProperty(`--tone${k}`, `light-dark(${colour}, color-mix(in srgb, ${colour}, #fff 40%))`);
+      root.style.setProperty(`--tone${k}`, `light-dark(${colour}, oklch(from ${colour} calc(0.4 + l / 2) c h))`);
     });
     const slide = this.share.querySelector("input");
     slide.oninput = (event) => {

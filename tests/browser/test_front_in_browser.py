@@ -41,7 +41,7 @@ def test_nothing_is_wrong_by_axe_and_a_head_is_switched_off_and_on(opened):
     stage = opened.locator("[data-stage]")
     expect(stage.locator(".next")).to_contain_text("Bert0.99")
     said = stage.locator(".finding")
-    expect(said).to_have_text("Layer 1, head 1: “met” attends to “Bert”, 100 %")
+    expect(said).to_have_text("what followed: “met” attends to “Bert”, 100 %")
     words, completes = stage.locator(".spoken button"), stage.locator(".heads button").last
     assert words.first.bounding_box()["y"] < 844 and completes.bounding_box()["y"] < 844
     words.nth(4).click()  # its arcs
