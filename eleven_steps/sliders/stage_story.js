@@ -308,12 +308,11 @@ class Story {
   reach(ready, fallen) {
     const { it, pen } = this, q = it.asked, from = this.middle(q), { tokens } = it.sizes;
     for (let j = q + 1; j < tokens; j++) {
-      const to = from + (this.middle(j) - from) * ready, cut = this.middle(q) + this.column / 2,
-        end = to + (Math.min(to, cut) - to) * fallen;
-      pen.put(`reach ${j}`, "path", { d: `M${from} 206Q${(from + end) / 2} ${214 + 9 * (j - q)} ${end} 206`,
-        class: "reach" }, undefined, 2);
+      const to = from + (this.middle(j) - from) * ready;
+      pen.put(`reach ${j}`, "path", { d: `M${from} 212Q${(from + to) / 2} ${222 + 18 * (j - q)} ${to} 212`,
+        class: "reach", opacity: 1 - 0.5 * fallen }, undefined, 2);
+      if (fallen > 0.6) pen.words(`cut ${j}`, "✗", to, 216, { class: "wrong" });
     }
-    if (fallen > 0.6) pen.words("cut", "✗", this.middle(q) + this.column / 2, 212, { class: "wrong" });
   }
 
   // The same ribbon without the division, below.
