@@ -124,7 +124,7 @@ def staged(reading: Read) -> dict[str, Any]:
     first = steps[min(at, len(steps) - 1)]
     (mha, _), size = run(), {START["dOut"]: (START["heads"],)}
     scene = scene_of(tokens(), {START["dOut"]: mha}, size, START)
-    other = [step.name for step in steps[:at] if not step.tensors]
+    other = [step.name for step in steps[1:at] if not step.tensors]  # x is always there
     own = {"open": at + 1 if at < len(steps) else None, "state": first.state, "other": other}
     own["code"], own["shapes"] = typed(reading.cls), unlike(first)
     own["lines"] = [nearest(own["code"], code(step.name)) for step in steps]

@@ -61,7 +61,7 @@ class Sentence {
       texts.forEach((text, i) => {
         const button = place.children[i] ?? place.appendChild(document.createElement("button"));
         if (button.innerHTML !== text) button.innerHTML = text;
-        button.onclick = () => act(i);
+        button.onclick = () => { this.close(); act(i); };
       });
       return [...place.children];
     };

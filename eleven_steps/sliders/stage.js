@@ -105,17 +105,18 @@ class Stage {
           ...heads(1, this.sizes.heads, this.mine)] }),
       asked: (i) => this.ask(i),
       swapped: (i, word) => this.swap(i, word),
-      switched: (k) => { const { layer, head } = this.page.sentence.says.read().heads[k];
-      this.turn(`${layer},${head}`); },
+      switched: (k) => this.turn(k < this.reader.heads ? `0,${k}` : `1,${k - this.reader.heads}`),
     };
   }
 
   ask(i) { this.query = i; this.row = null; this.relay(); }
 
-  // Where the sentence is the page, show all its steps, at one of them.
-  unfold(p) {
-    this.page.open("steps"); this.arrange(); this.playhead.show(p); this.page.sizes();
-    this.page.one.focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
+  // Where the sentence is the page, show all its steps, or the sentence alone again.
+  unfold() {
+    const large = this.root.dataset.large !== "true", { page, playhead } = this;
+    if (large && this.name !== "sentence") this.choose("sentence");
+    playhead.stop(); page.open(large); this.arrange(); playhead.show(TURN); page.sizes();
+    page[large ? "steps" : "one"].focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
   }
 
   // Another word or another head: what is drawn of one word is of others now.
@@ -274,7 +275,7 @@ class Stage {
     this.root.addEventListener("click", ({ target }) => {
       const { one, back, steps } = this.page,
         { head, scope, meets } = target.closest("button")?.dataset ?? {};
-      if (target === steps) this.unfold(TURN);
+      if (target === steps) this.unfold();
       else if (meets) {
         this.set({ tokens: this.sizes.tokens === this.scene.most ? 6 : this.scene.most });
         this.ask(this.sizes.tokens - 1);

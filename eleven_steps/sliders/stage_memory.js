@@ -54,9 +54,10 @@ class Memory {
           { "font-size": 12 }));
       else pen.spark(`stored ${name(one)}`, [x + 1, y + 1, piece - 2, high - 2], numbers, it.most[kind], tone(one.h),
         mine ? 1 : 0.45);
-      if (one.h === 0 || step > 8 && s < 0.5) pen.words(`owner ${name(one)}`, this.it.word(one.i),
-        x + piece / 2 * (step > 8 && s < 0.5 ? 1 : heads), ribbon + high + 14,
-        { class: "soft", "font-size": 11, opacity: step > 8 ? Math.abs(1 - 2 * s) * (piece > 20 ? 1 : 0) : 1 });
+      const apart = step > 8 && s < 0.5, owner = this.it.word(one.i);
+      if (one.h === 0 || apart) pen.words(`owner ${name(one)}`, apart && piece < 32 ? owner[0] : owner,
+        x + piece / 2 * (apart ? 1 : heads), ribbon + high + 14,
+        { class: "soft", "font-size": 11, opacity: step > 8 ? Math.abs(1 - 2 * s) : 1 });
     }
     for (let k = 1; k < many; k++) if (step > 3 || stored[k].h) { // a fence before each piece
       const drop = step === 3 ? ease(clamp(2 * u)) : 1;
@@ -66,15 +67,14 @@ class Memory {
     this.thread(pen, { step, u, fails, copy, left, piece, ribbon, reads, before: this.pieces(step === 9), at, to, name,
       many });
     const now = this.strides(step, u > (step === 10 ? 0.9 : 0.3)), shapes = `strides (${now.join(", ")})`;
-    if (!word || step > 8) {
+    if (!word || step > 8)
       pen.words("strides", shapes, left + whole, top + (it.narrow ? 4 : MEMORY - 6), { class: "end code" });
-    }
     pen.words("memory", this.says(step, u, fails, kind), left, top + MEMORY - 6,
       { class: fails ? "start wrong" : "start" });
   }
 
   says(step, u, fails, kind) {
-    if (!u || step !== 10 && u < 0.15) return `${kind} in memory, and how memory is read`;
+    if (!u || step !== 10 && u < 0.15) return `${kind} in memory; the line reads them`;
     if (fails) return "view fails: one stride cannot go +1, +1, then jump";
     return { 3: "a fence between the heads: no number moves", 4: "read head by head now: no number moves",
       9: "read word by word, in jumps: no number moves", 10: "contiguous() writes them anew, as they are read" }[step];
@@ -93,7 +93,8 @@ class Memory {
         rise = near ? (flat && order[k + 1].i === one.i ? 0 : 6) : Math.min(38, 12 + Math.abs(b - a) * 0.1);
       const y = ribbon - 3, top = y - rise;
       pen.put(`${key} to ${k}`, "path", { d: `M${a} ${y}C${a} ${top} ${b} ${top} ${b} ${y}`,
-        class: near ? "thread" : "thread jump", opacity: shown }, undefined, 2);
+        class: near ? "thread" : "thread jump",
+        opacity: near || this.it.scope !== "word" || one.i === this.it.asked ? shown : 0.35 * shown }, undefined, 2);
     });
     if (step === 3) return draw("thread", reads, at, 1);
     if (step === 10) {

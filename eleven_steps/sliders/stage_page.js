@@ -20,7 +20,6 @@ class StagePage {
       name}</span><small></small></div>`;
     const knob = ([key, name]) => `<label><span>${name}</span><input type="range" min="0"
       aria-label="${name}" data-size="${key}"><output></output></label>`;
-    const more = it.data.large ? `<button class="steps">The eleven steps of this sentence</button>` : "";
     const scopes = !scenes.sentence ? [] : Object.entries(SCOPES).filter(([scope]) => scope !== "hand" || names[1])
       .map(([scope, text]) => `<button class="scope" data-scope="${scope}">${text}</button>`);
     el.classList.add("live");
@@ -28,7 +27,8 @@ class StagePage {
         data-lm-suppress-shortcuts="true"
         aria-label="The stage: eleven steps of multi-head attention, one after the other">
       <div class="top"><div class="title" aria-live="polite"></div>
-        <div class="choices">${more}<button class="back">Back to the start</button>${scopes.join("")}</div></div>
+        <div class="choices"><button class="steps"${it.data.large ? "" : " hidden"}></button><button
+          class="back">Back to the start</button>${scopes.join("")}</div></div>
       <p class="why"></p><div class="through" role="group" aria-label="the head that is followed"></div>
       <div class="desk"><pre class="code" tabindex="0"></pre>
         <div class="words"></div><label class="share">divide by <input type="range" min="-0.7" max="2.8"
@@ -45,7 +45,7 @@ class StagePage {
     this.it = it; this.root = root;
     for (const name of PLACES) this[name] = part(name);
     this.tiles = [...root.querySelectorAll(".tile")]; this.canvas = root.querySelector("canvas");
-    this.open(it.data.large ? "first" : "steps");
+    this.open(Boolean(it.data.large));
     it.data.colours.forEach((colour, k) => {
       root.style.setProperty(`--tone${k}`, `light-dark(${colour}, oklch(from ${colour} calc(0.4 + l / 2) c h))`);
     });
@@ -61,10 +61,10 @@ class StagePage {
     this.forget();
   }
 
-  // Where the sentence is the page, all its steps are one press away.
-  open(what) {
-    this.root.dataset.opened = what;
-    this.root.dataset.large = what === "first";
+  // Where the sentence is the page, its steps are one press away, and so is the way back.
+  open(large) {
+    this.root.dataset.large = large;
+    this.steps.textContent = large ? "The eleven steps of this sentence" : "Arcs";
   }
 
   // A step's tile lights up as soon as its exercise is passed: the card of its verdict says so.

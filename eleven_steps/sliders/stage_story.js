@@ -99,7 +99,7 @@ class Story {
       const copied = f(10) > 0 ? f(10) : 0, from = 18 + q * row, to = 150 - 138 * r(11);
       put("context", q, h * dim, (h + 1) * dim, [x, from + (to - from) * copied, half, row - 2 + (42 - row) * copied],
         copied && 1, { h, name: "row", quiet: this.p < 9.5 });
-      if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 272, whole, 90], f(8) * (1 - r(9)),
+      if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 260, whole, 80], f(8) * (1 - r(9)),
         { h, name: "sum", scale: "values" }); // as its parts, so that one sees them add up
     });
     return list;
@@ -175,24 +175,22 @@ class Story {
     this.ask(r, f);
     if (this.p > 4 + TURN && r(7) < 1 || this.p > 6) this.bars(r, f);
     if (this.p > 7) this.mix(r, f);
-    if (f(9) && r(11) < 1) this.joins(f(9) * (1 - r(11)), left, whole);
+    if (r(9) && r(11) < 1) this.joins(f(9) * (1 - r(11)), r(9) * (1 - r(11)), left, whole);
     if (f(11)) this.meet(f(11));
     const n = it.step, u = f(n);
     if ([2, 5, LAST].includes(n) && u) this.panel(u);
-    const open = { 1: [100, 132], 2: [42, 96], 5: [86, 120], 7: [PANEL, 60], 8: [166, 200], 10: [146, 46],
+    const open = { 1: [100, 132], 2: [42, 96], 5: [86, 120], 7: [PANEL, 60], 8: [166, 176], 10: [146, 46],
       11: [74, 44] }[n];
     if (open && !u && this.p < n) { // what has not happened yet
-      pen.box("open", [left, open[0], whole, open[1]],
-        { class: "open", opacity: clamp(3 * this.along(n) / TURN - 2) }, 2);
-      pen.words("open?", "?", left + whole / 2, open[0] + open[1] / 2 + 8,
-        { class: "ask", opacity: clamp(3 * this.along(n) / TURN - 2) });
+      const opacity = clamp(3 * this.along(n) / TURN - 2);
+      pen.box("open", [left, open[0], whole, open[1]], { class: "open", opacity }, 2);
+      pen.words("open?", "?", left + whole / 2, open[0] + open[1] / 2 + 8, { class: "ask", opacity });
     }
-    const { pointed, kin, steps } = it, rest = p => p[2] > 0;
+    const { pointed, kin, steps } = it;
     if (pointed && kin && this.p === n && !it.hand.hold) {
-      [...kin.from, steps[n].at(pointed.k)].filter(rest).forEach(([x, y, w, h], k) =>
-        pen.box(`from ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: "mark" }, 2));
-      kin.to.filter(rest).forEach(([x, y, w, h], k) =>
-        pen.box(`to ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: "mark to" }, 2));
+      const mark = (name, places) => places.filter((place) => place[2] > 0).forEach(([x, y, w, h], k) =>
+        pen.box(`${name} ${k}`, [x - 1, y - 1, w + 2, h + 2], { class: name }, 2));
+      mark("mark", [...kin.from, steps[n].at(pointed.k)]); mark("mark to", kin.to);
     }
   }
 
@@ -210,11 +208,13 @@ class Story {
     say("queries", "query", 58 + 4 * r(5), f(2) * (1 - r(7)), "var(--soft)");
     say("keys", "keys", 90 - 66 * r(5), f(2) * (1 - r(7)));
     say("values", "values", this.p > 6 ? 24 : 122, Math.max(f(2) * (1 - r(5)), r(8) * (1 - r(9))));
-    say("scores", "scores", 154, f(5) * (1 - r(7)));
+    say("scores", "scores", 154, f(5) * (1 - f(7)));
     say("weights", "weights", 141, f(7) * (1 - r(9)));
-    say("context", "context", 318, f(8) * (1 - r(9)));
+    say("context", "context", 304, f(8) * (1 - r(9)));
     say("row", "context", 176 - 138 * r(11), f(10));
     say("out", "out", 100, f(11));
+    const { tokens } = this.it.sizes, tables = r(9) * (1 - r(11));
+    range(tokens, (i) => say(`row ${i}`, this.it.word(i), 21 + (i + 0.5) * 104 / tokens, tables));
   }
 
   // Rulers measure x: sequences, tokens, features.
@@ -246,7 +246,7 @@ class Story {
       numbers = this.now("queries", it.step).subarray(q * dOut + head * dim, q * dOut + (head + 1) * dim);
     for (let j = 0; j < tokens; j++) {
       const on = j === q ? 0 : clamp(u * (tokens + 1) - j) * (1 - r(7)) * 0.55;
-      if (on) pen.spark(`asks ${j}`, [this.middle(j) - high / 2, 42, high, NEAR], numbers, it.most.queries,
+      if (on) pen.spark(`asks ${j}`, [this.middle(j) - high / 2, 46, high, NEAR], numbers, it.most.queries,
         this.tone(head), on);
     }
   }
@@ -333,7 +333,7 @@ class Story {
   mix(r, f) {
     const { it, pen } = this, { tokens, dOut } = it.sizes, { asked: q, head, headDim: dim } = it,
       weights = this.row(7, "weights");
-    const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9), all = 90;
+    const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9), all = 80;
     let y = 170;
     for (let j = 0; j <= q && u; j++) {
       const tall = all * weights[j], s = ease(clamp(u * (q + 2) - j));
@@ -344,19 +344,19 @@ class Story {
         left + 4, y + 11, { class: "start", opacity: away });
       y += tall;
     }
-    if (u > 0.6) pen.put("sum", "path", { d: `M${left} 266h${whole}`, class: "rule faint",
+    if (u > 0.6) pen.put("sum", "path", { d: `M${left} 255h${whole}`, class: "rule faint",
       opacity: (u - 0.6) * 2.5 * away });
   }
 
   // All that is of one word is read as one row, though it lies in two tables.
-  joins(u, left, whole) {
+  joins(u, tables, left, whole) {
     const { it, pen } = this, { heads, tokens } = it.sizes, row = 104 / tokens, y = 18 + (it.asked + 0.5) * row - 1;
     const half = (whole - 44 * (heads - 1)) / heads;
     for (let h = 0; h < heads; h++) {
       const x = left + h * (half + 44);
       pen.box(`of ${h}`, [x - 2, y - row / 2, half + 4, row], { class: "mark", opacity: u });
       if (h) pen.put(`joins ${h}`, "path", { d: `M${x - 42} ${y}h${40 * u}`, class: "thread" });
-      pen.words(`table ${h}`, `head ${h}`, x, 13, { class: "start", fill: this.tone(h), opacity: u });
+      pen.words(`table ${h}`, `head ${h}`, x, 13, { class: "start", fill: this.tone(h), opacity: tables });
     }
   }
 
@@ -372,8 +372,7 @@ class Story {
     });
     const [left, whole] = this.all;
     for (const [mixed, numbers] of Object.entries(groups)) pen.spark(`out ${mixed}`, [left, 74, whole, 44], numbers,
-      it.most.out,
-      `color-mix(in oklab, ${this.tone(1)} ${10 * mixed}%, ${this.tone(0)})`, 1, 2);
+      it.most.out, `color-mix(in oklab, ${this.tone(1)} ${10 * mixed}%, ${this.tone(0)})`, 1, 2);
   }
 
   // What a head gives to a number of out.
@@ -407,20 +406,19 @@ class Story {
     const names = { 2: [`${it.token(made.r)} in x`, `column ${made.c} of ${MATRICES[PARTS.indexOf(made.kind)]}`],
       5: [`query of ${it.token(made.r)}`, `key of ${it.token(made.c)}`],
       11: [`context of ${it.token(made.r)}`, `column ${made.c} of out_proj`] }[n];
+    const byHead = (name, y, high, all, most) => range(it.sizes.heads, (h) => pen.spark(`${name} ${h}`,
+      [left + whole * h / it.sizes.heads, y, whole / it.sizes.heads, high], all.slice(h * dim, (h + 1) * dim),
+      most, this.tone(h)));
     [0, 1].forEach((k) => {
       const y = top + k * (NEAR + 4);
-      if (n === LAST && !k) range(it.sizes.heads,
-        (h) => pen.spark(`factor ${k} ${h}`, [left + whole * h / it.sizes.heads, y, whole / it.sizes.heads, NEAR],
-        numbers.slice(h * dim, (h + 1) * dim).map((pair) => pair[0]), most[0], this.tone(h)));
+      if (n === LAST && !k) byHead("factor", y, NEAR, numbers.map((pair) => pair[0]), most[0]);
       else pen.spark(`factor ${k}`, [left, y, whole, NEAR], numbers.map((pair) => pair[k]), most[k], tone(k),
         k ? 0.6 : 1);
-      if (!it.narrow) pen.words(`factor ${k} said`, names[k], left + whole + 10, y + 16, { class: "start soft" });
+      if (it.narrow) pen.words(`factor ${k} said`, names[k].split(" ")[0], SIDE - 8, y + 16, { class: "end soft" });
+      else pen.words(`factor ${k} said`, names[k], left + whole + 10, y + 16, { class: "start soft" });
     });
     const middle = top + 2 * (NEAR + 4) + low, big = strongest(ends.flat()), [up, down] = split(products);
-    if (n === LAST) range(it.sizes.heads,
-      (h) => pen.spark(`product ${h}`, [left + whole * h / it.sizes.heads, middle - low, whole / it.sizes.heads,
-        2 * low],
-      products.slice(h * dim, (h + 1) * dim), big, this.tone(h)));
+    if (n === LAST) byHead("product", middle - low, 2 * low, products, big);
     else pen.spark("product", [left, middle - low, whole, 2 * low], products, big, n === 5 ? tone(0) : "var(--ink)");
     pen.put("zero", "path", { d: `M${left} ${middle}h${whole}`, class: "rule faint" });
     // What is above the line, what is below it, and the rest: the two cancel.
