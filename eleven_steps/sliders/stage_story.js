@@ -411,7 +411,7 @@ class Story {
       most, this.tone(h)));
     [0, 1].forEach((k) => {
       const y = top + k * (NEAR + 4);
-      if (n === LAST && !k) byHead("factor", y, NEAR, numbers.map((pair) => pair[0]), most[0]);
+      if (n === LAST && !k) byHead("factor 0", y, NEAR, numbers.map((pair) => pair[0]), most[0]);
       else pen.spark(`factor ${k}`, [left, y, whole, NEAR], numbers.map((pair) => pair[k]), most[k], tone(k),
         k ? 0.6 : 1);
       if (it.narrow) pen.words(`factor ${k} said`, names[k].split(" ")[0], SIDE - 8, y + 16, { class: "end soft" });

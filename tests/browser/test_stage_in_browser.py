@@ -83,11 +83,23 @@ def test_words_are_swapped_and_read_as_the_model_reads_them(stage, page):
     assert not page.faults
 
 
+# What two parts of a frame call themselves alike: the second is drawn in the place of the first.
+TWICE = """() => {
+  const { pen } = stage.story, { put } = pen;
+  window.twice = [];
+  pen.put = (name, ...more) => {
+    if (pen.parts.get(name)?.frame === pen.frame) twice.push(name);
+    put.call(pen, name, ...more);
+  };
+}"""
+
+
 @pytest.mark.parametrize("sentence", (MET, "Anna met Bert . Anna met Lena . Anna met"))
 def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, sentence):
     stage, steps = opened(page, address, "sentence"), load_sentence(sentence).steps
     tokens = len(sentence.split())
     page.evaluate("tokens => stage.set({ tokens })", tokens)
+    page.evaluate(TWICE)
     for asked, head in ((tokens - 1, 1), (2, 0)):
         page.evaluate("([i, h]) => (stage.follow(h), stage.ask(i))", [asked, head])
         for number, step in enumerate(steps, 1):
@@ -97,7 +109,7 @@ def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, senten
                 set(step.tensors) - set(steps[max(number - 2, 0)].tensors) if number > 1 else set()
             )
             assert not given & new, "what stands there answers the question"
-            page.evaluate("n => stage.playhead.show(n)", number)
+            page.evaluate("n => (stage.playhead.show(n), stage.paint())", number)
             shown, seen = page.evaluate(CELLS), set()
             for cell, value in shown.items():
                 name, *index = cell.split(".")
@@ -106,6 +118,7 @@ def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, senten
                 assert float(value) == pytest.approx(right, abs=2e-4), (number, cell)
                 seen.add(name)
             assert set(step.tensors) <= seen | {"values"}, (number, seen)
+    assert page.evaluate("twice") == []
     expect(stage).to_have_attribute("data-scope", "word")
     page.evaluate("stage.playhead.show(7)")
     check_axe(page)
