@@ -283,7 +283,7 @@ class Stage {
       else if (scope === "hand") this.choose("whiteboard");
       else if (scope) { this.wish = scope; this.name === "sentence" ? this.zoom(scope) : this.choose("sentence"); }
       else if (target === one) this.playhead.toggle();
-      else if (target === back) { this.hand.undoAll(); one.focus({ preventScroll: true }); }
+      else if (target === back) this.hand.undoAll(one.offsetParent ? one : steps);
     });
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
     const room = new ResizeObserver(() => board.clientWidth !== this.laid && again());

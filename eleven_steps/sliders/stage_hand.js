@@ -73,11 +73,11 @@ class Hand {
     return true;
   }
 
-  undoAll() {
+  undoAll(next) {
     const { it } = this, words = `${it.words}`;
     this.release(); it.begin();
-    if (words !== `${it.words}`) it.set();
-    else it.anew();
+    words !== `${it.words}` ? it.set() : it.anew();
+    next.focus({ preventScroll: true });
   }
 
   // What a key does here; whether it did anything.

@@ -46,9 +46,8 @@ class StagePage {
     for (const name of PLACES) this[name] = part(name);
     this.tiles = [...root.querySelectorAll(".tile")]; this.canvas = root.querySelector("canvas");
     this.open(Boolean(it.data.large));
-    it.data.colours.forEach((colour, k) => {
-      root.style.setProperty(`--tone${k}`, `light-dark(${colour}, oklch(from ${colour} calc(0.4 + l / 2) c h))`);
-    });
+    for (const [k, head] of it.data.colours.entries())
+      root.style.setProperty(`--tone${k}`, `light-dark(${head}, oklch(from ${head} calc(0.4 + l / 2) c h))`);
     const slide = this.share.querySelector("input");
     slide.oninput = (event) => {
       event.stopPropagation();
@@ -223,12 +222,12 @@ class StagePage {
       input.nextSibling.textContent = sizes[key];
     }
     const { scope, head } = this.it, { names, colours } = this.it.data, scoped = reader ? scope : "hand";
-    this.choices.querySelectorAll(".scope").forEach((button) => {
-      button.ariaPressed = String(button.dataset.scope === scoped);
-    });
+    for (const one of this.choices.querySelectorAll(".scope")) one.ariaPressed = String(one.dataset.scope === scoped);
+    const held = [...this.through.children].indexOf(document.activeElement);
     this.through.innerHTML = !reader ? ""
       : "Follow " + range(sizes.heads, (h) => `<button data-head="${h}" aria-pressed="${h === head}"
       style="--head:${colours[h]}"><b>${names[1][h]}</b> head ${h}</button>`).join("") + (this.it.swapped ? ""
       : `<button data-meets="1" aria-pressed="${sizes.tokens > 6}">Anna also met Lena</button>`);
+    this.through.children[held]?.focus();
   }
 }

@@ -259,8 +259,8 @@ class Painter {
     if (FACTORS[n]) {
       const wide = n === 5 ? tokens : dOut, done = Math.min(sweep(it, n, u), tokens * wide - 1e-6);
       const k = Math.floor(done), s = ease((done % 1 - 0.3) / 0.5);
-      const blocks = n === 5 ? range(it.sizes.heads, (h) => of("scores", h * tokens * tokens + k))
-        : LEFT[n][0].map((kind) => of(kind, k));
+      const blocks = (n === 5 ? range(it.sizes.heads, (h) => of("scores", h * tokens * tokens + k))
+        : LEFT[n][0].map((kind) => of(kind, k))).filter((made) => moment.laid.index[made.k]); // of one head, or of all
       for (const made of blocks) {
         const pairs = factors(it, made, n), to = [...moment.laid.at(made.k)];
         const many = Math.ceil(pairs.length * clamp((done % 1) / 0.7)), [one, other] = pairs[Math.max(0, many - 1)];
@@ -278,7 +278,7 @@ class Painter {
             to[2] - 2);
         }
       }
-      this.forming(blocks[0]);
+      if (blocks[0]) this.forming(blocks[0]);
     }
   }
 

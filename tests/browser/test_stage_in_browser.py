@@ -119,6 +119,10 @@ def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, senten
                 seen.add(name)
             assert set(step.tensors) <= seen | {"values"}, (number, seen)
     assert page.evaluate("twice") == []
+    for scope in "head", "all":  # nothing is asked that is not shown
+        page.evaluate("scope => stage.zoom(scope)", scope)
+        page.evaluate("for (let p = 1; p < 11; p += 0.3) (stage.playhead.show(p), stage.paint())")
+    page.evaluate("stage.zoom('word')")
     expect(stage).to_have_attribute("data-scope", "word")
     page.evaluate("stage.playhead.show(7)")
     check_axe(page)
