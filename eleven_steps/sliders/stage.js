@@ -23,6 +23,7 @@ class Stage {
 
   get p() { return this.playhead.p; }
   get step() { return this.playhead.step; }
+  get entry() { return this.page.one.offsetParent ? this.page.one : this.page.steps; } // what one presses next
   get scope() { return this.words ? this.wish : "all"; }
   get seen() { return this.scope === "head" ? [this.head] : range(this.sizes.heads); } // heads that are drawn
 
@@ -114,9 +115,8 @@ class Stage {
   // Where the sentence is the page, show all its steps, or the sentence alone again.
   unfold() {
     const large = this.root.dataset.large !== "true", { page, playhead } = this;
-    if (large && this.name !== "sentence") this.choose("sentence");
-    playhead.stop(); page.open(large); this.arrange(); playhead.show(TURN); page.sizes();
-    page[large ? "steps" : "one"].focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
+    playhead.stop(); page.open(large); this.zoom("word"); playhead.show(TURN);
+    this.entry.focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
   }
 
   // Another word or another head: what is drawn of one word is of others now.
@@ -135,6 +135,7 @@ class Stage {
 
   zoom(scope) {
     this.hand.release(); this.point(null); this.wish = scope;
+    if (this.name !== "sentence") return this.choose("sentence");
     this.page.clear(); this.arrange(); this.page.sizes();
   }
 
@@ -281,9 +282,9 @@ class Stage {
         this.ask(this.sizes.tokens - 1);
       } else if (target.closest(".through")) this.follow(Number(head));
       else if (scope === "hand") this.choose("whiteboard");
-      else if (scope) { this.wish = scope; this.name === "sentence" ? this.zoom(scope) : this.choose("sentence"); }
+      else if (scope) this.zoom(scope);
       else if (target === one) this.playhead.toggle();
-      else if (target === back) this.hand.undoAll(one.offsetParent ? one : steps);
+      else if (target === back) { this.hand.undoAll(); this.entry.focus({ preventScroll: true }); }
     });
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
     const room = new ResizeObserver(() => board.clientWidth !== this.laid && again());

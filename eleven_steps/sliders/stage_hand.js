@@ -73,11 +73,10 @@ class Hand {
     return true;
   }
 
-  undoAll(next) {
+  undoAll() {
     const { it } = this, words = `${it.words}`;
     this.release(); it.begin();
     words !== `${it.words}` ? it.set() : it.anew();
-    next.focus({ preventScroll: true });
   }
 
   // What a key does here; whether it did anything.

@@ -53,6 +53,9 @@ def test_nothing_is_wrong_by_axe_and_a_head_is_switched_off_and_on(opened):
     expect(stage.locator(".next")).to_contain_text("Bert0.99")
     stage.get_by_role("button", name="The eleven steps of this sentence").click()
     check_axe(opened)
+    stage.get_by_role("button", name="all heads").click()
+    stage.get_by_role("button", name="Arcs").click()
+    expect(stage.locator(".next b:visible")).to_have_count(3)
 
 
 # What a reader sees without scrolling: the lowest edge of the stage, and how large its words are.
