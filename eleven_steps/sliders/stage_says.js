@@ -26,7 +26,8 @@ const TITLES = [null,
       : `${best} gets ${share} % of a ribbon of length 1`) + (share === bare ? ". Two that compete show why to divide."
       : `. Without the division it would be ${bare} %.`)],
   [({ word }) => `What does ${word} take home?`,
-    ({ best, share, sole }) => (sole ? `Nearly all of the value of ${best}: ${share} %.`
+    ({ best, share, sole, off, head }) => (off ? `Head ${head} is switched off: its context is all 0.`
+      : sole ? `Nearly all of the value of ${best}: ${share} %.`
       : `${share} % of the value of ${best}, and the shares of the others, added up.`)],
   [({ word }) => `How does what the heads found for ${word} become one row?`,
     ({ word }) => `Read one after the other, they are a row of ${word} again. No number moves.`],
@@ -75,7 +76,7 @@ function found(it) {
   const per = (part) => Math.round(100 * part), best = it.token(most) + (most === r ? " itself" : "");
   return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best,
     score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), total: sum([...shares]),
-    sole: shares[most] > 0.95,
+    sole: shares[most] > 0.95, off: it.off.has(`1,${h}`),
     bare: per(sharesOf(masked, 1)[most]), next: it.next[0] };
 }
 

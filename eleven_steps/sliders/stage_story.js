@@ -174,7 +174,7 @@ class Story {
     this.rulers(f(1) * (1 - r(2)));
     this.ask(r, f);
     if (this.p > 4 + TURN && r(7) < 1 || this.p > 6) this.bars(r, f);
-    if (this.p > 7) this.mix(r, f);
+    if (this.p > 7 && !it.off.has(`1,${head}`)) this.mix(r, f); // a head that is off hands nothing over
     if (r(9) && r(11) < 1) this.joins(f(9) * (1 - r(11)), r(9) * (1 - r(11)), left, whole);
     if (f(11)) this.meet(f(11));
     const n = it.step, u = f(n);
