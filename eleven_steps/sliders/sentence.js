@@ -77,7 +77,7 @@ class Sentence {
         button.style.setProperty("--head", this.colours[COLOUR(layer, head)]);
       });
     this.el.querySelector(".off span").innerHTML = `${vocabulary ? "Press the boxed word again to swap it.<br>" : ""}
-      Heads${arcs ? ", of layer 0 above the words and of layer 1 below" : ""}. Press one to switch it off:`;
+      Heads${arcs ? ": layer 0 above the words, layer 1 below" : ""}. Press one to switch it off:`;
     const after = query < words.length - 1 ? " after the last word" : "",
       was = before ? `, was ${before[0]} ${before[1].toFixed(2)}` : "";
     this.next.innerHTML = `<em>what comes next${after}${was}</em>` +

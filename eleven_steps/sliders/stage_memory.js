@@ -74,7 +74,7 @@ class Memory {
   }
 
   says(step, u, fails, kind) {
-    if (!u || step !== 10 && u < 0.15) return `${kind} in memory; the line reads them`;
+    if (!u || step !== 10 && u < 0.15) return `${kind} in memory, read along the line`;
     if (fails) return "view fails: one stride cannot go +1, +1, then jump";
     return { 3: "a fence between the heads: no number moves", 4: "read head by head now: no number moves",
       9: "read word by word, in jumps: no number moves", 10: "contiguous() writes them anew, as they are read" }[step];
