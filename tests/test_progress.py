@@ -101,14 +101,6 @@ def test_where_nothing_can_be_written_the_answer_is_still_right(path, monkeypatc
     assert f"could not be saved in {path}: Read-only file" in check("scores.2", RIGHT).note
 
 
-def test_a_folder_in_the_files_place_is_left_alone(path):
-    (path / "photos").mkdir(parents=True)
-    outcome = check("scores.2", RIGHT)
-    assert outcome.passed and "could not be saved" in outcome.note
-    assert (path / "photos").is_dir()
-    assert "was not changed" in progress.picture().description
-
-
 def test_two_notebooks_at_once_lose_nothing(path):
     names = list(TASKS)
     threads = [threading.Thread(target=progress.record, args=[name]) for name in names]

@@ -74,14 +74,6 @@ def turning():
     )
 
 
-def test_a_cell_moves_a_film_and_sees_it_moved(turning):
-    assert turning.position == turning.start == (6, 2)
-    seen = []
-    turning.observe(lambda change: seen.append((change.old, change.new)), "num_heads")
-    turning.num_heads = 3
-    assert turning.position == (6, 3) and seen == [(2, 3)]
-
-
 def test_later_sliders_stay_where_they_may_or_go_where_they_began(turning):
     turning.d_out = 4
     assert turning.position == (4, 2)
@@ -120,14 +112,6 @@ def test_a_page_gets_what_it_needs_to_move_without_a_kernel(turning):
     assert state["labels"][1] == "number of heads (num_heads)"
     assert "render" in state["_esm"] and ".film" in state["_css"]
     assert len(state["svgs"]) == len(state["positions"]) == 7
-
-
-def test_one_position_that_cannot_be_drawn_fails_the_film():
-    def draw(head):
-        return say(head=1 // (head - 2))
-
-    with pytest.raises(ZeroDivisionError):
-        sliders.film(draw, head=range(4))
 
 
 def more(widget):

@@ -4,8 +4,7 @@
 const FIRST = 5, COLOUR = (layer, head) => (layer ? head : FIRST + head); // a colour belongs to a layer and a head
 
 class Sentence {
-  // says: read() returns { words, query, heads: [{ layer, head, row, off }], next, before, vocabulary,
-  // changed }; asked(i), swapped(i, word) and switched(k) hear what a hand wants.
+  // says: read() returns what is to be seen; asked(i), swapped(i, word) and switched(k) hear what a hand wants.
   constructor(el, says, colours) {
     this.el = el; this.says = says; this.colours = colours; this.open = null; // the word that is swapped
     el.classList.add("sentence");

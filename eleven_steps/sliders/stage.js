@@ -36,17 +36,17 @@ class Stage {
       Object.entries(this.scene.weights).map(([dOut, layer]) => [dOut, decoded(layer)]));
     this.sizes = { ...this.scene.start, dIn: this.scene.dIn };
     this.head = this.sizes.heads - 1; // that is followed
-    this.begin(); this.set();
+    this.begin();
   }
 
+  // As the scene is by itself, at the sizes that it has now.
   begin() {
     this.words = this.scene.words && [...this.scene.words];
-    this.input = floats(this.scene.x); this.swapped = false;
+    this.input = floats(this.scene.x);
     this.off = new Set(); // heads that are switched off, "layer,head"
     this.query = this.scene.asked ?? null; // the word that is asked, the last one if none is
     this.moved = new Map(); // the numbers that a hand has moved, the newest last
-    this.row = null; // of scores, that a hand has moved: a head h and a query r
-    this.page.spell();
+    this.page.spell(); this.set();
   }
 
   // Build everything for these sizes; the number of heads has to divide d_out.
@@ -54,7 +54,6 @@ class Stage {
     for (const [key, { step }] of sizes.tokens || sizes.dOut || sizes.heads ? this.moved : []) {
       if (step !== 1) this.moved.delete(key); // only a number of x has its place at any size
     }
-    this.row = null;
     Object.assign(this.sizes, sizes);
     const legal = this.scene.heads[this.sizes.dOut];
     if (!legal.includes(this.sizes.heads)) {
@@ -67,6 +66,12 @@ class Stage {
     this.list = list; this.first = first;
     if (this.own?.shape) this.forms.own = formOf(this.own.shape);
     this.page.clear();
+    if (this.reader) { // what the sentence is by itself: of what a hand has changed one tells what it was
+      const { tokens, dOut } = this.sizes, x = this.reader.read(this.words.slice(0, tokens)),
+        made = forward(x, this.every[dOut], this.sizes);
+      [this.whole] = this.reader.next(x, made[LAST].out, tokens - 1);
+      for (const one of this.moved.values()) one.was = made[one.step][one.name][one.at] ?? one.was;
+    }
     this.compute();
     this.most = Object.fromEntries(
       Object.entries({ ...this.made[5], ...this.made[LAST] }).map(([name, tensor]) => [name, strongest(tensor)]));
@@ -74,11 +79,7 @@ class Stage {
     this.page.sizes(); this.arrange();
   }
 
-  // Swap a word: the model reads the sentence anew, and what was moved stays so.
-  swap(i, word) {
-    this.words[i] = word; this.swapped = true;
-    this.anew(); this.arrange();
-  }
+  get swapped() { return `${this.words}` !== `${this.scene.words}`; }
 
   // Switch a head off, or on again; that of the first layer changes what comes in.
   turn(head) {
@@ -105,16 +106,17 @@ class Stage {
         heads: [...heads(0, this.reader.heads, this.reader.made),
           ...heads(1, this.sizes.heads, this.mine)] }),
       asked: (i) => this.ask(i),
-      swapped: (i, word) => this.swap(i, word),
+      swapped: (i, word) => { this.words[i] = word; this.set(); }, // what was moved stays so
       switched: (k) => this.turn(k < this.reader.heads ? `0,${k}` : `1,${k - this.reader.heads}`),
     };
   }
 
-  ask(i) { this.query = i; this.row = null; this.relay(); }
+  ask(i) { this.query = i; this.relay(); }
 
   // Where the sentence is the page, show all its steps, or the sentence alone again.
   unfold() {
-    const large = this.root.dataset.large !== "true", { page, playhead } = this;
+    const large = this.root.dataset.large !== "true", { page, playhead, scene: { start } } = this;
+    if (this.sizes.tokens > start.tokens) this.set(start); // one line has room for so many
     playhead.stop(); page.open(large); this.zoom("word"); playhead.show(TURN);
     this.entry.focus({ preventScroll: true }); this.root.scrollIntoView({ block: "nearest" });
   }
@@ -128,7 +130,7 @@ class Stage {
 
   // Follow another head; look at one word, all words or all heads.
   follow(head) {
-    this.head = head; this.row = null;
+    this.head = head;
     this.scope === "head" ? this.arrange() : this.relay();
     this.page.sizes();
   }
@@ -148,7 +150,6 @@ class Stage {
     this.made = this.forward(moved); this.mine = this.made; this.differs = {};
     const { tokens } = this.sizes, { x, out } = this.made[LAST];
     this.next = this.reader?.next(x, out, tokens - 1) ?? [];
-    if (!this.off.size && !moved.length) [this.whole] = this.next; // as it is by itself
     for (const [name, { numbers, differs }] of Object.entries(this.own?.tensors ?? {})) {
       const [own, to, off] = [floats(numbers), new Float64Array(differs.length), []];
       ordered(this.forms[this.lies(this.end)]).forEach((k, i) => [to[k], off[k]] = [own[i], differs[i]]);
@@ -284,7 +285,7 @@ class Stage {
       else if (scope === "hand") this.choose("whiteboard");
       else if (scope) this.zoom(scope);
       else if (target === one) this.playhead.toggle();
-      else if (target === back) { this.hand.undoAll(); this.entry.focus({ preventScroll: true }); }
+      else if (target === back) { this.begin(); this.entry.focus({ preventScroll: true }); }
     });
     const again = () => { if (this.steps && board.clientWidth) { this.look(); this.arrange(); } };
     const room = new ResizeObserver(() => board.clientWidth !== this.laid && again());

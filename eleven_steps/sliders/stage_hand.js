@@ -23,7 +23,6 @@ class Hand {
   take(cell) {
     const { it } = this;
     clearTimeout(this.letting);
-    if (cell.kind === "scores") it.row = { h: cell.h, r: cell.r };
     if (this.hold?.cell === cell && this.hold.step === it.step) return;
     this.release();
     it.playhead.rush();
@@ -44,9 +43,6 @@ class Hand {
     it.page.tell(reported(it, this.hold));
   }
 
-  // By how much a pixel or a key moves a number.
-  by(cell, parts) { return this.far(cell, this.it.step) / parts; }
-
   release() {
     clearTimeout(this.letting);
     if (!this.hold) return;
@@ -58,7 +54,8 @@ class Hand {
   divide(by) {
     const { it } = this, was = Math.sqrt(it.headDim);
     it.moved.delete("divisor");
-    if (by !== was) it.moved.set("divisor", { step: -1, value: by, was, called: "the divisor" });
+    if (by !== was) it.moved.set("divisor",
+      { step: 7, name: "weights", at: Infinity, value: by, was, called: "the divisor" });
     it.anew();
   }
 
@@ -66,17 +63,11 @@ class Hand {
   undo(cell) {
     const { it } = this, key = cell && it.keyOf(cell, this.hold?.step ?? it.step);
     const one = it.moved.has(key) ? key : [...it.moved.keys()].at(-1);
-    this.release();
+    this.release(); it.point(null);
     if (one === undefined) return false;
     it.moved.delete(one);
-    it.anew();
+    it.anew(); it.point(cell ?? null);
     return true;
-  }
-
-  undoAll() {
-    const { it } = this, words = `${it.words}`;
-    this.release(); it.begin();
-    words !== `${it.words}` ? it.set() : it.anew();
   }
 
   // What a key does here; whether it did anything.
@@ -89,7 +80,7 @@ class Hand {
     if (key === " ") it.playhead.toggle();
     else if (cell && by && it.movable(cell)) {
       this.take(cell);
-      this.move(it.value(cell, it.step) + by * this.by(cell, KEYS) * (shiftKey ? 5 : 1));
+      this.move(it.value(cell, it.step) + by * this.far(cell, it.step) / KEYS * (shiftKey ? 5 : 1));
       this.letting = setTimeout(() => { this.release(); it.point(cell); }, 1500);
     } else if (cell && aside) {
       const next = elements[target.k + aside];
@@ -122,7 +113,7 @@ class Hand {
     };
     const way = (right, up) => (Math.abs(right) > Math.abs(up) ? right : up); // a pull sideways moves it as well
     onDrag(board, take, ({ value }, right, up) => this.hold &&
-      this.move(value + way(right, up) * this.by(this.hold.cell, PIXELS)),
+      this.move(value + way(right, up) * this.far(this.hold.cell, it.step) / PIXELS),
       () => { this.held = null; this.release(); });
     board.addEventListener("pointerover", (event) => this.held || it.point(cellOf(event)));
     board.addEventListener("pointerleave", ({ pointerType }) => // what a finger tapped stays

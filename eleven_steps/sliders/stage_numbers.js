@@ -179,8 +179,8 @@ function cells(forms) {
 
 // What a cell is the sum of products of at a step, pair by pair: cells of a row and of a column. A
 // token takes nothing from those after it, unless a hand let it see them.
-function factors({ forms, first, list, headDim, made, sizes: { tokens } }, { kind, r, c, h }, step) {
-  if (!MADE[step].includes(kind)) return [];
+function factors({ forms, first, list, headDim, made, off, sizes: { tokens } }, { kind, r, c, h }, step) {
+  if (!MADE[step].includes(kind) || step === 8 && off.has(`1,${h}`)) return []; // a head that is off adds nothing
   const [[one, a], [other, b]] = FACTORS[step], matrix = MATRICES[PARTS.indexOf(kind)] ?? other;
   const column = step === 8 ? c % headDim : c, from = (h * tokens + r) * tokens;
   const inner = step !== 8 ? forms[a].columns

@@ -94,11 +94,11 @@ class StagePage {
 
   // What comes next, and whether there is anything to put back.
   foretell() {
-    const { it } = this, { moved, words, scene, off } = it;
+    const { it } = this, { moved, words, swapped, off } = it;
     if (words) this.sentence.draw();
-    const first = Math.min(...[...moved.values()].map(({ step }) => (step < 0 ? 7 : step)));
+    const first = Math.min(...[...moved.values()].map(({ step }) => step));
     this.tiles.forEach((tile, k) => tile.classList.toggle("moved", k + 1 >= first)); // what follows from a change
-    this.back.disabled = !moved.size && !off.size && `${words}` === `${scene.words}`;
+    this.back.disabled = !moved.size && !off.size && !swapped;
   }
 
   // The title asks, and answers once the step has happened.
@@ -128,8 +128,8 @@ class StagePage {
   // What stands beside the story of a word: why a step is there, and what the scores are divided by.
   beside(n) {
     const { it } = this, by = it.divisor, [slide, output] = this.share.children;
-    const why = n === 8 && Math.abs(found(it).total - 1) > 0.005
-      ? "These weights do not add up to 1, so the context is no average." : WHY[n];
+    const { off, total } = found(it), why = n !== 8 ? WHY[n] : off ? "A head that is off adds nothing to what follows."
+      : Math.abs(total - 1) > 0.005 ? "These weights do not add up to 1, so the context is no average." : WHY[n];
     if (this.why.textContent !== why) this.why.textContent = why;
     this.share.style.visibility = n === 7 ? "" : "hidden";
     if (n !== 7) return;

@@ -248,38 +248,35 @@ class Painter {
     this.write(text, middle, y + h * (two ? 0.68 : 0.51), font, ink, w - 2);
   }
 
-  // While a number is made, its arithmetic stands on the card.
-  forming(cell) { if (!this.it.hand.hold) this.it.page.tell(explained(this.it, cell, this.it.step)); }
-
   // What happens between cells while a step does: a row and a column meet and become a number.
   act(moment) {
     const { it } = this, { n, u } = moment, { tokens, dOut } = it.sizes;
     const at = (cell) => [...where(it, moment, cell)].slice(0, 4);
     const of = (kind, k) => it.list[it.first[kind] + k];
-    if (FACTORS[n]) {
-      const wide = n === 5 ? tokens : dOut, done = Math.min(sweep(it, n, u), tokens * wide - 1e-6);
-      const k = Math.floor(done), s = ease((done % 1 - 0.3) / 0.5);
-      const blocks = (n === 5 ? range(it.sizes.heads, (h) => of("scores", h * tokens * tokens + k))
-        : LEFT[n][0].map((kind) => of(kind, k))).filter((made) => moment.laid.index[made.k]); // of one head, or of all
-      for (const made of blocks) {
-        const pairs = factors(it, made, n), to = [...moment.laid.at(made.k)];
-        const many = Math.ceil(pairs.length * clamp((done % 1) / 0.7)), [one, other] = pairs[Math.max(0, many - 1)];
-        for (const side of [0, 1]) {
-          const from = around(pairs.map((pair) => at(pair[side])));
-          if (!from[2]) continue;
-          this.frame(from);
-          if (s > 0) this.frame(between(from, to, s), this.heads[made.h] ?? this.hold, [], 0.15);
-        }
-        for (const cell of [one, other]) this.frame(at(cell), this.heads[one.h] ?? this.hold, [], 0.25);
-        this.frame(to);
-        if (done % 1 < 0.8 && to[2] > 20) { // the products, added one by one
-          const reached = sum(pairs.slice(0, many).map(([a, b]) => it.value(a, n) * it.value(b, n)));
-          this.write(written(reached, to[2] < 40), to[0] + to[2] / 2, to[1] + to[3] / 2, this.fonts.bold, this.hold,
-            to[2] - 2);
-        }
+    if (!FACTORS[n]) return;
+    const wide = n === 5 ? tokens : dOut, done = Math.min(sweep(it, n, u), tokens * wide - 1e-6);
+    const k = Math.floor(done), s = ease((done % 1 - 0.3) / 0.5);
+    const blocks = (n === 5 ? range(it.sizes.heads, (h) => of("scores", h * tokens * tokens + k))
+      : LEFT[n][0].map((kind) => of(kind, k))).filter((made) => moment.laid.index[made.k]); // of one head, or of all
+    for (const made of blocks) {
+      const pairs = factors(it, made, n), to = [...moment.laid.at(made.k)];
+      if (!pairs[0]) continue; // of a head that is off
+      const many = Math.ceil(pairs.length * clamp((done % 1) / 0.7)), [one, other] = pairs[Math.max(0, many - 1)];
+      for (const side of [0, 1]) {
+        const from = around(pairs.map((pair) => at(pair[side])));
+        if (!from[2]) continue;
+        this.frame(from);
+        if (s > 0) this.frame(between(from, to, s), this.heads[made.h] ?? this.hold, [], 0.15);
       }
-      if (blocks[0]) this.forming(blocks[0]);
+      for (const cell of [one, other]) this.frame(at(cell), this.heads[one.h] ?? this.hold, [], 0.25);
+      this.frame(to);
+      if (done % 1 < 0.8 && to[2] > 20) { // the products, added one by one
+        const reached = sum(pairs.slice(0, many).map(([a, b]) => it.value(a, n) * it.value(b, n)));
+        this.write(written(reached, to[2] < 40), to[0] + to[2] / 2, to[1] + to[3] / 2, this.fonts.bold, this.hold,
+          to[2] - 2);
+      }
     }
+    if (blocks[0] && !it.hand.hold) it.page.tell(explained(it, blocks[0], n)); // the arithmetic of what is made
   }
 
   // What a number that is pointed at comes from (solid) and goes to (dashed).

@@ -13,7 +13,7 @@ const TITLES = [null,
   [({ head }) => `How does head ${head} get its numbers to itself?`,
     ({ head }) => `Head ${head} now reads only its own part of each word, one word after the other.`],
   [({ word }) => `Which word's key fits the query of ${word} best?`,
-    ({ best, score, all, heads, tokens }) => `That of ${best}, ${score}` +
+    ({ best, score, all, heads, tokens, head }) => `${all ? `In head ${head}, that` : "That"} of ${best}, ${score}` +
       (all ? `: one of ${heads} × ${tokens} × ${tokens} = ${count(heads * tokens ** 2, "score")}.`
         : ". Where bars agree the score rises, where they clash it falls.")],
   [({ word, all }) => (all ? "Which scores look into the future?" : `Which words may ${word} not look at?`),
@@ -23,16 +23,17 @@ const TITLES = [null,
           : `None: ${word} is the last. Press an earlier word.`)],
   [() => "How do scores become shares of one whole?",
     ({ word, best, share, bare, all, head }) => (all ? `In head ${head}, ${word} gives ${best} ${share} %`
-      : `${best} gets ${share} % of a ribbon of length 1`) + (share === bare ? ". Two that compete show why to divide."
+      : `${best} gets ${share} % of a ribbon of length 1`) + (share === bare ? ". Where two compete, dividing counts."
       : `. Without the division it would be ${bare} %.`)],
   [({ word }) => `What does ${word} take home?`,
-    ({ best, share, sole, off, head }) => (off ? `Head ${head} is switched off: its context is all 0.`
-      : sole ? `Nearly all of the value of ${best}: ${share} %.`
-      : `${share} % of the value of ${best}, and the shares of the others, added up.`)],
+    ({ best, share, sole, off, head, all }) => (off ? `Head ${head} is switched off: its context is all 0.`
+      : `${all ? `In head ${head}, ` : ""}${share} % of the value of ${best}` +
+        (sole ? "." : ", and the shares of the others, added up."))],
   [({ word }) => `How does what the heads found for ${word} become one row?`,
     ({ word }) => `Read one after the other, they are a row of ${word} again. No number moves.`],
   [() => "Why is that row not one piece of memory yet?",
-    ({ dOut, word }) => `Now it is: a copy puts all ${dOut} numbers of ${word} side by side.`],
+    ({ dOut, word, heads, tokens }) => (heads > 1 && tokens > 1
+      ? `Now it is: a copy puts all ${dOut} numbers of ${word} side by side.` : "It is: there is nothing to copy.")],
   [({ heads }) => (heads > 1 ? "Until now no head knew of another. Where do they meet?" : "What is left to do?"),
     ({ next, dOut }) => `In every number of out, which hears all ${dOut} numbers of a row.` +
       (next ? ` The model adds the row to what it had, and says “${next[0]}”, ${next[1].toFixed(2)}.` : "")]];
@@ -55,10 +56,11 @@ const WHY = ["", "Sizes are read from x, so that the class takes any text.",
     "A copy, because view can only read memory at fixed strides.",
   "A matrix of its own, because each number should hear every head."];
 
-// The row of scores that is spoken of: one that a hand has moved, that of the word that is asked in the head that
-// is followed; by hand, where dividing changes most, the row that shows why one divides.
-function noted({ row, words, head, asked, made, step, divisor, sizes: { heads, tokens } }) {
-  if (row) return row;
+// The row of scores that is spoken of: that of the word that is asked in the head that is followed; where more is
+// drawn, one that a hand has moved; by hand, where dividing changes most, the row that shows why one divides.
+function noted({ moved, scope, words, head, asked, made, step, divisor, sizes: { heads, tokens } }) {
+  const { cell } = [...moved.values()].at(-1) ?? {};
+  if (cell?.kind === "scores" && (scope === "all" || scope === "head" && cell.h === head)) return cell;
   if (words || step !== 7) return { h: head, r: asked };
   const all = range(heads, (h) => range(tokens, (r) => ({ h, r }))).flat(), worth = ({ h, r }) => {
     const [shares, bare] = [divisor, 1].map((by) => sharesOf(rowIn(made[6].masked, tokens, h, r), by));
@@ -77,18 +79,18 @@ function found(it) {
   return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best,
     score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), total: sum([...shares]),
     sole: shares[most] > 0.95, off: it.off.has(`1,${h}`),
-    bare: per(sharesOf(masked, 1)[most]), next: it.next[0] };
+    bare: per(sharesOf(masked, 1)[most]), next: r === sizes.tokens - 1 && it.next[0] };
 }
 
 // What if the number moved last were another: what it was changed to, and what came of it.
 function whatIf(it, n, of) {
-  const last = [...it.moved.values()].at(-1), more = it.moved.size - 1;
+  const until = [...it.moved.values()].filter(({ step }) => step <= n), last = until.at(-1), more = until.length - 1;
   if (!last) return "";
   const others = more ? `, with ${count(more, "other number")} moved` : "";
   const then = of && Math.abs(of.total - 1) > 0.005
     ? `the weights of ${of.word} now add up to ${written(of.total)}, not to 1`
-    : of && { 7: `${of.word} now gives ${of.share} % to ${of.best}`,
-      8: `${of.word} now takes ${of.share} % from ${of.best}` }[n];
+    : of && { 7: `${of.word} gives ${of.share} % to ${of.best}`,
+      8: of.off ? "switched off, the context is all 0" : `${of.word} takes ${of.share} % from ${of.best}` }[n];
   return `What if ${last.called} were <mark>${written(last.value)}</mark>${others}? It was ${written(last.was)}.` +
     (then ? ` In head ${of.head}, ${then}.` : "");
 }
@@ -124,7 +126,8 @@ function explained(it, cell, step) {
       const row = it.made[6].masked.subarray(at - c, at + tokens - c), most = Math.max(...row);
       const part = (v) => written(Math.exp((v - most) / it.divisor));
       const all = Array.from(row).filter(isFinite).map(part).join(" + ");
-      const top = `each exp((score ${`− ${written(most)}`.replace("− −", "+ ")}) / √${it.headDim})`;
+      const by = it.moved.has("divisor") ? written(it.divisor) : `√${it.headDim}`;
+      const top = `each exp((score ${`− ${written(most)}`.replace("− −", "+ ")}) / ${by})`;
       return isFinite(row[c]) ? `${part(row[c])} / (${all}), ${top}` : "exp(−∞) = 0";
     },
   }[nameOf(kind, step)] ?? (() => (kind.includes("_") ? "learned; the same for every token"
@@ -152,7 +155,8 @@ function reported(it, { cell, step, made }) {
   const by = isFinite(delta) ? `${delta < 0 ? "▼ −" : "▲ +"}${Math.abs(delta).toFixed(2)}` : "";
   const later = moved || leftBy(cell.kind, step) < step
     ? `here it moves ${moved} of ${count(all.length, "number")}${blind}`
-    : step < LAST ? "what follows from it moves in the next step" : "nothing follows from it here";
+    : step < LAST ? "what follows from it moves in the next step"
+      : it.reader ? "the last row says what comes next" : "nothing follows from it here";
   return `<b>${it.called(cell, step)}</b> ${written(before)} → <b>${written(now)}</b> ` +
     `<span class="${way}">${by}</span> ` + (step > 1 ? `<i>${later}</i>` : "");
 }

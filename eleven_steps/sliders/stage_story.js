@@ -88,15 +88,12 @@ class Story {
     }
     // After the heads: rows of their contexts, and in the end one row.
     range(heads, (h) => {
-      const gap = 44 * (1 - f(10)), half = (whole - gap * (heads - 1)) / heads, x = left + h * (half + gap),
-        row = 104 / tokens;
-      const tables = r(9) * (1 - r(11));
+      const [x, half] = this.table(h, 44 * (1 - f(10))), [apart, wide] = this.table(h), row = 104 / tokens;
       for (let i = 0; i < tokens; i++) {
-        const x9 = left + h * ((whole - 44 * (heads - 1)) / heads + 44);
-        put("context", i, h * dim, (h + 1) * dim, [x9, 18 + i * row, (whole - 44 * (heads - 1)) / heads, row - 2],
-          tables * (i === q ? 1 : 0.4), { h, name: "table", quiet: this.p > 9.01 });
+        put("context", i, h * dim, (h + 1) * dim, [apart, 18 + i * row, wide, row - 2],
+          r(9) * (1 - r(11)) * (i === q ? 1 : 0.4), { h, name: "table", quiet: this.p > 9.01 });
       }
-      const copied = f(10) > 0 ? f(10) : 0, from = 18 + q * row, to = 150 - 138 * r(11);
+      const copied = f(10), from = 18 + q * row, to = 150 - 138 * r(11);
       put("context", q, h * dim, (h + 1) * dim, [x, from + (to - from) * copied, half, row - 2 + (42 - row) * copied],
         copied && 1, { h, name: "row", quiet: this.p < 9.5 });
       if (h === head) put("context", q, h * dim, (h + 1) * dim, [left, 260, whole, 80], f(8) * (1 - r(9)),
@@ -133,6 +130,12 @@ class Story {
     });
     this.p = before;
     return steps;
+  }
+
+  // Where the table of a head lies, and how wide it is.
+  table(h, gap = 44) {
+    const [left, whole] = this.all, { heads } = this.it.sizes, wide = (whole - gap * (heads - 1)) / heads;
+    return [left + h * (wide + gap), wide];
   }
 
   stripe(c) {
@@ -175,7 +178,7 @@ class Story {
     this.ask(r, f);
     if (this.p > 4 + TURN && r(7) < 1 || this.p > 6) this.bars(r, f);
     if (this.p > 7 && !it.off.has(`1,${head}`)) this.mix(r, f); // a head that is off hands nothing over
-    if (r(9) && r(11) < 1) this.joins(f(9) * (1 - r(11)), r(9) * (1 - r(11)), left, whole);
+    if (r(9) && r(11) < 1) this.joins(f(9) * (1 - r(11)), r(9) * (1 - r(11)));
     if (f(11)) this.meet(f(11));
     const n = it.step, u = f(n);
     if ([2, 5, LAST].includes(n) && u) this.panel(u);
@@ -202,19 +205,20 @@ class Story {
 
   // What stands at the left of the strips.
   sides(r, f) {
-    const say = (name, text, y, opacity, tone = "var(--soft)") => opacity > 0.01 &&
-      this.pen.words(`side ${name}`, text, SIDE - 8, y, { opacity, fill: tone, class: "end" });
+    const say = (name, text, y, opacity, font = 13) => opacity > 0.01 && this.pen.words(`side ${name}`, text,
+      SIDE - 8, y, { opacity, fill: "var(--soft)", class: "end", "font-size": font });
     say("x", "x", 24, 1 - r(3));
-    say("queries", "query", 58 + 4 * r(5), f(2) * (1 - r(7)), "var(--soft)");
+    say("queries", "query", 58 + 4 * r(5), f(2) * (1 - r(7)));
     say("keys", "keys", 90 - 66 * r(5), f(2) * (1 - r(7)));
     say("values", "values", this.p > 6 ? 24 : 122, Math.max(f(2) * (1 - r(5)), r(8) * (1 - r(9))));
-    say("scores", "scores", 154, f(5) * (1 - f(7)));
-    say("weights", "weights", 141, f(7) * (1 - r(9)));
+    say("scores", "scores", 154, f(5) * (1 - 2 * f(7)));
+    say("weights", "weights", 141, (2 * f(7) - 1) * (1 - r(9)));
     say("context", "context", 304, f(8) * (1 - r(9)));
     say("row", "context", 176 - 138 * r(11), f(10));
     say("out", "out", 100, f(11));
     const { tokens } = this.it.sizes, tables = r(9) * (1 - r(11));
-    range(tokens, (i) => say(`row ${i}`, this.it.word(i), 21 + (i + 0.5) * 104 / tokens, tables));
+    const row = 104 / tokens, font = Math.min(13, row + 0.6);
+    range(tokens, (i) => say(`row ${i}`, this.it.word(i), 17 + 0.3 * font + (i + 0.5) * row, tables, font));
   }
 
   // Rulers measure x: sequences, tokens, features.
@@ -306,19 +310,20 @@ class Story {
 
   // What a word reaches for before the curtain falls.
   reach(ready, fallen) {
-    const { it, pen } = this, q = it.asked, from = this.middle(q), { tokens } = it.sizes;
-    for (let j = q + 1; j < tokens; j++) {
+    const { it, pen } = this, q = it.asked, from = this.middle(q), masked = this.row(6, "masked");
+    for (let j = q + 1; j < masked.length; j++) {
       const to = from + (this.middle(j) - from) * ready;
       pen.put(`reach ${j}`, "path", { d: `M${from} 212Q${(from + to) / 2} ${222 + 18 * (j - q)} ${to} 212`,
         class: "reach", opacity: 1 - 0.5 * fallen }, undefined, 2);
-      if (fallen > 0.6) pen.words(`cut ${j}`, "✗", to, 216, { class: "wrong" });
+      if (fallen > 0.6 && masked[j] === -Infinity) pen.words(`cut ${j}`, "✗", to, 216, { class: "wrong" });
     }
   }
 
   // The same ribbon without the division, below.
   undivided(masked, opacity, font) {
     const { it, pen } = this, shares = sharesOf(masked, 1);
-    for (let j = 0; j <= it.asked; j++) {
+    for (let j = 0; j < shares.length; j++) {
+      if (!shares[j]) continue;
       const at = this.segment(j, 216, 20, shares);
       pen.box(`bare ${j}`, at, { fill: this.tone(it.head), "fill-opacity": 0.28, opacity });
       pen.words(`bare ${j} said`, at[2] > 22 ? this.share(j, at[2], shares[j]) : "", at[0] + at[2] / 2, 231,
@@ -333,10 +338,11 @@ class Story {
   mix(r, f) {
     const { it, pen } = this, { tokens, dOut } = it.sizes, { asked: q, head, headDim: dim } = it,
       weights = this.row(7, "weights");
-    const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9), all = 80;
+    const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9),
+      all = 80 / Math.max(1, sum([...weights]));
     let y = 170;
-    for (let j = 0; j <= q && u; j++) {
-      const tall = all * weights[j], s = ease(clamp(u * (q + 2) - j));
+    for (let j = 0; j < tokens && u; j++) {
+      const tall = all * weights[j], s = ease(clamp(u * (tokens + 1) - j));
       const at = between([this.middle(j) - high / 2, 8, high, NEAR], [left, y, whole, tall], s);
       const values = this.now("values", 8).subarray(j * dOut + head * dim, j * dOut + (head + 1) * dim);
       if (tall > 0.6) pen.spark(`takes ${j}`, at, values, it.most.values, this.tone(head), s * away);
@@ -349,12 +355,11 @@ class Story {
   }
 
   // All that is of one word is read as one row, though it lies in two tables.
-  joins(u, tables, left, whole) {
+  joins(u, tables) {
     const { it, pen } = this, { heads, tokens } = it.sizes, row = 104 / tokens, y = 18 + (it.asked + 0.5) * row - 1;
-    const half = (whole - 44 * (heads - 1)) / heads;
     for (let h = 0; h < heads; h++) {
-      const x = left + h * (half + 44);
-      pen.box(`of ${h}`, [x - 2, y - row / 2, half + 4, row], { class: "mark", opacity: u });
+      const [x, wide] = this.table(h);
+      pen.box(`of ${h}`, [x - 2, y - row / 2, wide + 4, row], { class: "mark", opacity: u });
       if (h) pen.put(`joins ${h}`, "path", { d: `M${x - 42} ${y}h${40 * u}`, class: "thread" });
       pen.words(`table ${h}`, `head ${h}`, x, 13, { class: "start", fill: this.tone(h), opacity: tables });
     }
@@ -367,12 +372,13 @@ class Story {
     out.forEach((number, c) => {
       if (c > u * dOut) return;
       const parts = [0, 1].map((h) => Math.abs(this.part(c, h))),
-        mixed = Math.round(10 * parts[1] / (parts[0] + parts[1] + 1e-9));
+        mixed = Math.round(10 * parts[1] / (parts[0] + parts[1])); // none of either: not a number
       (groups[mixed] ??= new Float64Array(dOut))[c] = number;
     });
     const [left, whole] = this.all;
     for (const [mixed, numbers] of Object.entries(groups)) pen.spark(`out ${mixed}`, [left, 74, whole, 44], numbers,
-      it.most.out, `color-mix(in oklab, ${this.tone(1)} ${10 * mixed}%, ${this.tone(0)})`, 1, 2);
+      it.most.out, isNaN(mixed) ? "var(--soft)"
+        : `color-mix(in oklab, ${this.tone(1)} ${10 * mixed}%, ${this.tone(0)})`, 1, 2);
   }
 
   // What a head gives to a number of out.

@@ -1,6 +1,7 @@
 """The stage in a page without a kernel, and in JupyterLab: its numbers, its places, its hand."""
 
 import random
+import re
 
 import alone
 import numpy as np
@@ -122,16 +123,40 @@ def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, senten
     for scope in "head", "all":  # nothing is asked that is not shown
         page.evaluate("scope => stage.zoom(scope)", scope)
         page.evaluate("for (let p = 1; p < 11; p += 0.3) (stage.playhead.show(p), stage.paint())")
-    page.evaluate("stage.zoom('word'), stage.playhead.show(8)")
-    parts = stage.locator("text:visible", has_text="% of")
-    expect(parts).not_to_have_count(0)
-    page.evaluate("stage.turn('1,' + stage.head)")
-    expect(stage.locator(".title")).to_contain_text("is switched off: its context is all 0")
-    expect(parts).to_have_count(0)
-    page.evaluate("stage.turn('1,' + stage.head)")
+    page.evaluate("stage.zoom('word')")
     expect(stage).to_have_attribute("data-scope", "word")
     page.evaluate("stage.playhead.show(7)")
     check_axe(page)
+    assert page.faults == []
+
+
+# A score of a head, a row and a column; moved.
+HAND = """window.cell = (...of) => stage.list.find((one) =>
+  one.kind === 'scores' && `${[one.h, one.r, one.c]}` === `${of}`);
+window.move = (to, ...of) => { stage.hand.take(cell(...of)); stage.hand.move(to); }; 0"""
+
+# What a hand does, at which step it looks then, and what is said there: it is of what is drawn.
+SAID = (
+    ("stage.ask(0)", 11, ".title", r"numbers of a row\.$"),
+    ("stage.turn('1,1'), stage.speaking().swapped(2, 'Emil')", 11, ".next", "was Emil 1.00"),
+    ("stage.hand.divide(16), stage.point(cell(1, 5, 2))", 7, ".card", r"/ 16\.0"),
+    ("stage.zoom('all'), move(0.5, 0, 4, 1), stage.zoom('word')", 7, ".title", "“met” gives 100 %"),
+    ("stage.ask(1), stage.playhead.show(6), move(41, 1, 1, 2)", 8, "text", "100 % of Bert"),
+    ("stage.turn('1,1')", 8, ".title", "its context is all 0"),
+    ("stage.choose('whiteboard'), stage.set({ heads: 1 })", 10, ".title", "nothing to copy"),
+)
+
+
+def test_what_is_said_is_of_what_is_drawn(page, address):
+    stage = opened(page, address, "sentence")
+    page.evaluate(HAND)
+    for act, step, place, says in SAID:
+        page.evaluate(f"stage.choose('sentence'), stage.playhead.show({step}), {act}")
+        page.evaluate(f"stage.pointed || stage.playhead.show({step}), stage.paint()")
+        said = stage.locator(f"{place}:visible", has_text=re.compile(says))
+        expect(said, act).not_to_have_count(0)
+        if "1,1" in act:  # a head that is off hands nothing over
+            expect(stage.locator("text:visible", has_text="% of")).to_have_count(0)
     assert page.faults == []
 
 
