@@ -130,12 +130,10 @@ def test_what_is_shown_of_one_word_is_what_the_class_makes(page, address, senten
     assert page.faults == []
 
 
-# A score of a head, a row and a column; moved.
+# What a hand does (it may move a score), which step it sees then, and what is said there.
 HAND = """window.cell = (...of) => stage.list.find((one) =>
   one.kind === 'scores' && `${[one.h, one.r, one.c]}` === `${of}`);
 window.move = (to, ...of) => { stage.hand.take(cell(...of)); stage.hand.move(to); }; 0"""
-
-# What a hand does, at which step it looks then, and what is said there: it is of what is drawn.
 SAID = (
     ("stage.ask(0)", 11, ".title", r"numbers of a row\.$"),
     ("stage.turn('1,1'), stage.speaking().swapped(2, 'Emil')", 11, ".next", "was Emil 1.00"),
