@@ -128,7 +128,7 @@ class StagePage {
   // What stands beside the story of a word: why a step is there, and what the scores are divided by.
   beside(n) {
     const { it } = this, by = it.divisor, [slide, output] = this.share.children;
-    const { off, total } = found(it), why = n !== 8 ? WHY[n] : off ? "A head that is off adds nothing to what follows."
+    const { off, total = 1 } = n === 8 ? found(it) : {}, why = off ? "A head that is off adds nothing to what follows."
       : Math.abs(total - 1) > 0.005 ? "These weights do not add up to 1, so the context is no average." : WHY[n];
     if (this.why.textContent !== why) this.why.textContent = why;
     this.share.style.visibility = n === 7 ? "" : "hidden";

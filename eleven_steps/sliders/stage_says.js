@@ -23,7 +23,7 @@ const TITLES = [null,
           : `None: ${word} is the last. Press an earlier word.`)],
   [() => "How do scores become shares of one whole?",
     ({ word, best, share, bare, all, head }) => (all ? `In head ${head}, ${word} gives ${best} ${share} %`
-      : `${best} gets ${share} % of a ribbon of length 1`) + (share === bare ? ". Where two compete, dividing counts."
+      : `${best} gets ${share} % of a ribbon of length 1`) + (share === bare ? ". Dividing shows where two compete."
       : `. Without the division it would be ${bare} %.`)],
   [({ word }) => `What does ${word} take home?`,
     ({ best, share, sole, off, head, all }) => (off ? `Head ${head} is switched off: its context is all 0.`
@@ -90,7 +90,7 @@ function whatIf(it, n, of) {
   const then = of && Math.abs(of.total - 1) > 0.005
     ? `the weights of ${of.word} now add up to ${written(of.total)}, not to 1`
     : of && { 7: `${of.word} gives ${of.share} % to ${of.best}`,
-      8: of.off ? "switched off, the context is all 0" : `${of.word} takes ${of.share} % from ${of.best}` }[n];
+      8: of.off ? "which is off, the context is all 0" : `${of.word} takes ${of.share} % from ${of.best}` }[n];
   return `What if ${last.called} were <mark>${written(last.value)}</mark>${others}? It was ${written(last.was)}.` +
     (then ? ` In head ${of.head}, ${then}.` : "");
 }
