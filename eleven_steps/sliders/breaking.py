@@ -184,7 +184,8 @@ def of_sentence(word: tuple[str, float, float] | str) -> tuple[bool, str]:
     best, chance, wanted = word
     if math.isnan(wanted):
         return True, "no next word: every probability is NaN"
-    return wanted < ENOUGH, f"{best}, probability {chance:.2f}"
+    only = "only " if chance == wanted < ENOUGH else ""  # the right word, but hardly
+    return wanted < ENOUGH, f"{best}, probability {only}{chance:.2f}"
 
 
 def differing(made: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

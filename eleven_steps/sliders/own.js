@@ -35,9 +35,11 @@ function cardOf({ words, query, next: [[word, share]], heads }, colours) {
   const at = text.map((each, i) => 40 +
     640 * (sum(text.slice(0, i).map((other) => other.length + 1.4)) + each.length / 2) / total);
   const arc = ({ layer, head, row, off }) => Array.from(off ? [] : row, (weight, j) => {
-    if (weight < 0.03 || j === query) return "";
+    if (weight < 0.03) return "";
     const [y, lift] = layer ? [178, 120 + 14 * head] : [140, -100 - 14 * head], [from, to] = [at[query], at[j]];
-    return `<path d="M${from} ${y}C${from} ${y + lift} ${to} ${y + lift} ${to} ${y}" fill="none" stroke="${
+    const d = j === query ? `M${from - 9} ${y}c-9 ${lift / 2} 27 ${lift / 2} 18 0`
+      : `M${from} ${y}C${from} ${y + lift} ${to} ${y + lift} ${to} ${y}`;
+    return `<path d="${d}" fill="none" stroke="${
       colours[COLOUR(layer, head)]}" stroke-width="${1.5 + 7 * weight}" stroke-linecap="round" opacity="0.85"/>`;
   }).join("");
   const spelled = text.map((each, i) =>

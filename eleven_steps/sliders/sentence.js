@@ -88,7 +88,8 @@ class Sentence {
     const { layer, head } = share > 0.03 ? one : {}, seen = head >= 0;
     this.finding.innerHTML = (whatIf ? "<mark>What if</mark> " : "") +
       (seen ? `<b style="--head:${this.colours[COLOUR(layer, head)]}">${names[layer][head]}</b>: ` : "");
-    this.finding.append(seen ? `“${words[query]}” attends to “${words[from]}”, ${Math.round(100 * share)} %`
+    const to = (words[from] === words[query] ? "an earlier " : "") + `“${words[from]}”`;
+    this.finding.append(seen ? `“${words[query]}” attends to ${to}, ${Math.round(100 * share)} %`
       : shown.length ? `“${words[query]}” attends to nothing before it here.` : "No arcs: no weights can be seen.");
     if (arcs) this.arcs(words, query, shown);
   }

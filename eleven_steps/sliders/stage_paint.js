@@ -117,19 +117,15 @@ class Painter {
     this.labels(laid, coming, clamp((t - 0.88) / 0.12));
     pen.textAlign = "center";
     for (const slot of laid.slots) this.slot(slot, clamp((t - TURN + 0.1) * 10), u);
-    if (u > 0) for (const k of laid.ghosts) {
-      const [x, y, w, h] = laid.start.subarray(4 * k, 4 * k + 4);
-      if (n === 10) this.fill(x + 1, y + 1, w - 2, h - 2, this.band, 0.7 * clamp(3 * u)); // it has gone: no copy stays
-      else this.square(it.list[k], x, y, w, h, 0.9 * clamp(3 * u), n - 1);
-    }
+    if (u > 0) for (const k of laid.ghosts)
+      this.square(it.list[k], ...laid.at(k, laid.start), 0.9 * clamp(3 * u), n - 1);
     for (const cell of t < 1 ? laid.active : laid.shown) {
       const [x, y, w, h, o] = where(it, moment, cell);
       if (o > 0.02) this.square(cell, x, y, w, h, o, settled(it, cell, n, u) ? n : n - 1);
     }
     if (u > 0 && u < 1) this.act(moment);
-    if (n === 7 && t >= 1) { // the row that the title speaks of
-      const { h, r } = noted(it), row = laid.shown.filter((cell) => cell.h === h && cell.r === r &&
-        cell.kind === "scores");
+    if ([5, 7, 8].includes(n) && t >= 1) { // the row that the title speaks of
+      const { h, r } = noted(it), row = laid.shown.filter((one) => one.kind === "scores" && one.h === h && one.r === r);
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }
     if (t >= 1) this.marks(laid);

@@ -13,9 +13,10 @@ const TITLES = [null,
   [({ head }) => `How does head ${head} get its numbers to itself?`,
     ({ head }) => `Head ${head} now reads only its own part of each word, one word after the other.`],
   [({ word }) => `Which word's key fits the query of ${word} best?`,
-    ({ best, score, all, heads, tokens, head }) => `${all ? `In head ${head}, that` : "That"} of ${best}, ${score}` +
-      (all ? `: one of ${heads} × ${tokens} × ${tokens} = ${count(heads * tokens ** 2, "score")}.`
-        : ". Where bars agree the score rises, where they clash it falls.")],
+    ({ word, best, score, all, heads, tokens, head }) => (all
+      ? `In head ${head}, ${word} fits ${best} best, ${score}: one of ${heads} × ${tokens} × ${tokens} = ` +
+        `${count(heads * tokens ** 2, "score")}.`
+      : `That of ${best}, ${score}. Where bars agree the score rises, where they clash it falls.`)],
   [({ word, all }) => (all ? "Which scores look into the future?" : `Which words may ${word} not look at?`),
     ({ word, later, all, tokens }) => (tokens === 1 ? "None: one word alone has no future."
       : all ? `All above the diagonal: ${tokens * (tokens - 1) / 2} of ${tokens ** 2} in each head. They become −∞.`
@@ -26,9 +27,9 @@ const TITLES = [null,
       : `${best} gets ${share} % of a ribbon of length 1`) + (share === bare ? ". Dividing shows where two compete."
       : `. Without the division it would be ${bare} %.`)],
   [({ word }) => `What does ${word} take home?`,
-    ({ best, share, sole, off, head, all }) => (off ? `Head ${head} is switched off: its context is all 0.`
-      : `${all ? `In head ${head}, ` : ""}${share} % of the value of ${best}` +
-        (sole ? "." : ", and the shares of the others, added up."))],
+    ({ word, best, share, off, head, all }) => (off ? `Head ${head} is switched off: its context is all 0.`
+      : `${all ? `In head ${head}, ${word} takes ` : ""}${share} % of the value of ${best}` +
+        (share === 100 ? "." : ", and the shares of the others, added up."))],
   [({ word }) => `How does what the heads found for ${word} become one row?`,
     ({ word }) => `Read one after the other, they are a row of ${word} again. No number moves.`],
   [() => "Why is that row not one piece of memory yet?",
@@ -78,8 +79,7 @@ function found(it) {
   const per = (part) => Math.round(100 * part), best = it.token(most) + (most === r ? " itself" : "");
   return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best,
     score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), total: sum([...shares]),
-    sole: shares[most] > 0.95, off: it.off.has(`1,${h}`),
-    bare: per(sharesOf(masked, 1)[most]), next: r === sizes.tokens - 1 && it.next[0] };
+    off: it.off.has(`1,${h}`), bare: per(sharesOf(masked, 1)[most]), next: r === sizes.tokens - 1 && it.next[0] };
 }
 
 // What if the number moved last were another: what it was changed to, and what came of it.
@@ -92,7 +92,8 @@ function whatIf(it, n, of) {
     : of && { 7: `${of.word} gives ${of.share} % to ${of.best}`,
       8: of.off ? "which is off, the context is all 0" : `${of.word} takes ${of.share} % from ${of.best}` }[n];
   return `What if ${last.called} were <mark>${written(last.value)}</mark>${others}? It was ${written(last.was)}.` +
-    (then ? ` In head ${of.head}, ${then}.` : "");
+    (n === LAST && of?.next ? ` The model says “${of.next[0]}”, ${of.next[1].toFixed(2)}.`
+      : then ? ` In head ${of.head}, ${then}.` : "");
 }
 
 // What is said of a step of one's own class, where it is not just as the course's.
