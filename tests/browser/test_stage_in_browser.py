@@ -141,6 +141,7 @@ SAID = (
     ("stage.zoom('all'), move(0.5, 0, 4, 1), stage.zoom('word')", 7, ".title", "“met” gives 100 %"),
     ("stage.ask(1), stage.playhead.show(6), move(41, 1, 1, 2)", 8, "text", "100 % of Bert"),
     ("stage.turn('1,1')", 8, ".title", "its context is all 0"),
+    ("stage.playhead.show(5), move(-99, 1, 5, 2)", 11, ".title", "The model says “Hana”"),
     ("stage.choose('whiteboard'), stage.set({ heads: 1 })", 10, ".title", "nothing to copy"),
 )
 
