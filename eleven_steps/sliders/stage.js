@@ -79,6 +79,7 @@ class Stage {
     this.page.sizes(); this.arrange();
   }
 
+  get jumps() { return this.sizes.heads > 1 && this.sizes.tokens > 1; } // whether a row lies in pieces after step 9
   get swapped() { return `${this.words}` !== `${this.scene.words}`; }
 
   // Switch a head off, or on again; that of the first layer changes what comes in.
@@ -181,7 +182,7 @@ class Stage {
     const { board } = this.page;
     this.laid = board.clientWidth; this.room = this.laid || 1068; this.narrow = this.room < 760;
     const { steps, across, high } = arrange(this);
-    Object.assign(this, { boards: steps, across, high: this.scope === "word" ? STORY : high });
+    Object.assign(this, { across, high: this.scope === "word" ? STORY : high });
     this.steps = this.scope === "word" ? this.story.arrange() : steps;
     this.root.dataset.scope = this.scope;
     this.painter.resize(this.painter.pen, across, high);

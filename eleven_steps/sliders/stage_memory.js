@@ -33,7 +33,7 @@ class Memory {
       [left, whole] = word ? it.story.all : [8, Math.min(it.laid, it.room) - 16];
     const top = word ? PANEL : it.high - MEMORY, { dOut, tokens, heads } = it.sizes, dim = it.headDim,
       many = tokens * heads;
-    const stored = this.pieces(step > 8), copies = step === 10 && heads > 1 && tokens > 1,
+    const stored = this.pieces(step > 8), copies = step === 10 && it.jumps,
       copy = copies ? ease(clamp((u - FAILS) / 0.5)) : 0, fails = copies && u > 0 && u < FAILS;
     const reads = step === 3 || step === 10 ? this.pieces(false) : this.pieces(step === 4); // once the step is over
     const piece = whole / many, ribbon = top + 44, high = 26, name = ({ i, h }) => `${i} ${h}`;
@@ -76,7 +76,7 @@ class Memory {
   says(step, u, fails, kind) {
     if (!u || step !== 10 && u < 0.15) return `${kind} in memory, read along the line`;
     if (fails) return "view fails: one stride cannot go +1, +1, then jump";
-    const { heads, tokens } = this.it.sizes, jumps = heads > 1 && tokens > 1;
+    const { jumps, sizes: { heads } } = this.it;
     if (step === 10) return jumps ? "contiguous() writes them anew, as they are read" : "in order: nothing to copy";
     return { 3: heads > 1 ? "a fence between the heads" : "one head, no fence", 4: "read head by head now",
       9: `read word by word${jumps ? ", in jumps" : ""}` }[step] + ": no number moves";

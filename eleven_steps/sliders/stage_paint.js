@@ -124,7 +124,7 @@ class Painter {
       if (o > 0.02) this.square(cell, x, y, w, h, o, settled(it, cell, n, u) ? n : n - 1);
     }
     if (u > 0 && u < 1) this.act(moment);
-    if ([5, 7, 8].includes(n) && t >= 1) { // the row that the title speaks of
+    if ([5, 7, 8].includes(n) && n !== it.own?.open && t >= 1) { // the row that the title speaks of
       const { h, r } = noted(it), row = laid.shown.filter((one) => one.kind === "scores" && one.h === h && one.r === r);
       this.frame(around(row.map(({ k }) => laid.at(k))), this.hold);
     }

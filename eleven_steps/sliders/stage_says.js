@@ -33,8 +33,8 @@ const TITLES = [null,
   [({ word }) => `How does what the heads found for ${word} become one row?`,
     ({ word }) => `Read one after the other, they are a row of ${word} again. No number moves.`],
   [() => "Why is that row not one piece of memory yet?",
-    ({ dOut, word, heads, tokens }) => (heads > 1 && tokens > 1
-      ? `Now it is: a copy puts all ${dOut} numbers of ${word} side by side.` : "It is: there is nothing to copy.")],
+    ({ dOut, word, jumps }) => (jumps ? `Now it is: a copy puts all ${dOut} numbers of ${word} side by side.`
+      : "It is: there is nothing to copy.")],
   [({ heads }) => (heads > 1 ? "Until now no head knew of another. Where do they meet?" : "What is left to do?"),
     ({ next, dOut }) => `In every number of out, which hears all ${dOut} numbers of a row.` +
       (next ? ` The model adds the row to what it had, and says “${next[0]}”, ${next[1].toFixed(2)}.` : "")]];
@@ -77,7 +77,7 @@ function found(it) {
     .map((flat) => rowIn(flat, sizes.tokens, h, r));
   const seen = it.step < 7 ? scores : shares, most = seen.indexOf(Math.max(...seen));
   const per = (part) => Math.round(100 * part), best = it.token(most) + (most === r ? " itself" : "");
-  return { ...sizes, dim: it.headDim, all, head: h, word: it.token(r), best,
+  return { ...sizes, dim: it.headDim, jumps: it.jumps, all, head: h, word: it.token(r), best,
     score: written(scores[most]), later: sizes.tokens - 1 - r, share: per(shares[most]), total: sum([...shares]),
     off: it.off.has(`1,${h}`), bare: per(sharesOf(masked, 1)[most]), next: r === sizes.tokens - 1 && it.next[0] };
 }

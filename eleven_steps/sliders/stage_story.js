@@ -337,9 +337,8 @@ class Story {
   // Values, each as tall as its share, and their sum.
   mix(r, f) {
     const { it, pen } = this, { tokens, dOut } = it.sizes, { asked: q, head, headDim: dim } = it,
-      weights = this.row(7, "weights");
-    const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9),
-      all = 80 / Math.max(1, sum([...weights]));
+      weights = this.row(7, "weights"), all = 80 / Math.max(1, sum([...weights]));
+    const [left, whole] = this.all, high = Math.min(0.9 * this.column, 112), u = f(8), away = 1 - r(9);
     let y = 170;
     for (let j = 0; j < tokens && u; j++) {
       const tall = all * weights[j], s = ease(clamp(u * (tokens + 1) - j));
